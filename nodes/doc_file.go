@@ -1,0 +1,105 @@
+package nodes
+
+import (
+	"context"
+	"sync"
+
+	"github.com/frifs/frifs/fault"
+)
+
+// docFile is a file whose text is a document: built, measured and kept (as a whole when small) in the tree's bounded
+// cache, keyed by inode.
+type docFile struct {
+	base
+	t     *Tree
+	class Class
+	build func(ctx context.Context) (*document, error)
+}
+
+var (
+	_ File   = (*docFile)(nil)
+	_ peeker = (*docFile)(nil)
+)
+
+// Type implements Node.
+func (f *docFile) Type() Type { return TypeFile }
+
+// Class implements File.
+func (f *docFile) Class() Class { return f.class }
+
+func (f *docFile) attr(size int64) Attr {
+	return Attr{Type: TypeFile, Size: size, Perm: permFile, Mtime: f.mtime, Ino: f.ino}
+}
+
+func (f *docFile) peek() (Attr, bool) {
+	r, ok := f.t.docs.peek(f.ino)
+	if !ok {
+		return Attr{}, false
+	}
+	return f.attr(r.size), true
+}
+
+func (f *docFile) rendered(ctx context.Context) (*rendered, error) {
+	r, err := f.t.docs.get(ctx, f.ino, func(ctx context.Context) (*rendered, int64, error) {
+		d, err := f.build(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		r, err := d.render(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		return r, r.cost(), nil
+	})
+	if err != nil {
+		return nil, f.t.failed("render", f.path, err)
+	}
+	return r, nil
+}
+
+// Attr implements Node.
+func (f *docFile) Attr(ctx context.Context) (Attr, error) {
+	r, err := f.rendered(ctx)
+	if err != nil {
+		return Attr{}, err
+	}
+	return f.attr(r.size), nil
+}
+
+// Open implements File.
+func (f *docFile) Open(ctx context.Context) (Handle, error) {
+	r, err := f.rendered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &docHandle{f: f, r: r}, nil
+}
+
+// docHandle reads a rendered document. One reader at a time goes on sequentially from where it stopped; readers beside
+// it start at a checkpoint.
+type docHandle struct {
+	f  *docFile
+	r  *rendered
+	mu sync.Mutex // protects at; only ever tried
+	at tail
+}
+
+// ReadAt implements Handle.
+func (h *docHandle) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fault.New("read", h.f.path, fault.Invalid, "negative offset %d", off)
+	}
+	var at *tail
+	if h.r.bytes == nil && h.mu.TryLock() {
+		defer h.mu.Unlock()
+		at = &h.at
+	}
+	n, err := h.r.readAt(ctx, p, off, at)
+	if err != nil {
+		return 0, h.f.t.failed("read", h.f.path, err)
+	}
+	return n, nil
+}
+
+// Close implements Handle.
+func (h *docHandle) Close() error { return nil }

@@ -1,0 +1,24 @@
+package nodes
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// inode hashes its parts (dataset, path, content key) to an inode number in [2, 2^63): never 0, 1 or a value with the
+// top bit set, and the same after a remount (docs/DESIGN.md, "Identity"). Parts are length-prefixed, so that two
+// different lists never hash alike by concatenation.
+func inode(parts ...string) uint64 {
+	var stack [512]byte
+	b := stack[:0]
+	for _, p := range parts {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(p)))
+		b = append(b, p...)
+	}
+	sum := sha256.Sum256(b)
+	n := binary.LittleEndian.Uint64(sum[:8]) &^ (1 << 63)
+	if n < 2 {
+		n = 2
+	}
+	return n
+}
