@@ -1,0 +1,121 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers says which packages of the project a package may import. A package that is not listed may not exist: whoever
+// adds one decides here where it stands. Lower layers come first, and an entry may name earlier entries only, so
+// that no arrow points upwards.
+var layers = []struct {
+	pkg string
+	may []string
+}{
+	{"fault", nil},
+	{"internal/pb", nil},
+	{"internal/testdata", nil},
+	{"internal/archtest", []string{"internal/testdata"}},
+	{"fri", []string{"fault"}},
+	{"internal/store", []string{"fault"}},
+	{"internal/store/storetest", []string{"fault", "internal/store"}},
+	{"internal/lancefile", []string{"fault", "internal/pb"}},
+	{"internal/dataset", []string{"fault", "fri", "internal/store", "internal/pb"}},
+	{"rowmap", []string{"fault", "fri", "internal/lancefile"}},
+	{"translate", []string{"fault", "fri", "rowmap"}},
+	{"internal/mapcsv", []string{"fault", "fri", "rowmap", "translate"}},
+	{"nodes", []string{"fault", "fri", "rowmap", "translate", "internal/mapcsv", "internal/dataset", "internal/lancefile", "internal/pb", "internal/store"}},
+	{"fs", []string{"fault", "nodes"}},
+	{"cmd/frifs", []string{"fault", "fri", "rowmap", "translate", "internal/dataset", "internal/store", "nodes", "fs"}},
+	{"integration/slowmount", []string{"fault", "internal/dataset", "internal/store", "internal/store/storetest", "nodes", "fs"}},
+	{"integration", nil},
+}
+
+func TestLayersAreAnOrder(t *testing.T) {
+	var before []string
+	for _, l := range layers {
+		for _, m := range l.may {
+			if !slices.Contains(before, m) {
+				t.Errorf("%s may import %s, which does not stand below it", l.pkg, m)
+			}
+		}
+		before = append(before, l.pkg)
+	}
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue // tests may look at whatever they need
+		}
+		at := slices.IndexFunc(layers, func(l struct {
+			pkg string
+			may []string
+		}) bool {
+			return l.pkg == s.pkg
+		})
+		if at < 0 {
+			t.Errorf("%s: package %s has no place in the layers", s.path, s.pkg)
+			continue
+		}
+		for _, imp := range s.imports {
+			if own, ok := strings.CutPrefix(imp, module+"/"); ok && !slices.Contains(layers[at].may, own) {
+				t.Errorf("%s: %s may not import %s", s.path, s.pkg, own)
+			}
+		}
+	}
+}
+
+// outside says which packages may import a package of another project or of the standard library (or one below it).
+// What is not listed is free.
+var outside = []struct {
+	imp string
+	by  []string
+	why string
+}{
+	{"github.com/hanwen/go-fuse", []string{"fs"}, "one thin layer speaks to the kernel"},
+	{"gocloud.dev", []string{"internal/store"}, "one interface hides the stores"},
+	{"github.com/spf13/cobra", []string{"cmd/frifs"}, "flags belong to the command"},
+	{"github.com/prometheus", []string{"cmd/frifs", "fs"}, "metrics wrap the file system"},
+	{"github.com/apache/arrow-go", []string{"internal/dataset", "internal/mapcsv"}, "only deletion files and tests need it"},
+	{"log", []string{"fs", "cmd/frifs", "integration/slowmount", "fault"}, "libraries return errors (fault: the level of each kind)"},
+	{"os", []string{"internal/store", "internal/testdata", "fs", "cmd/frifs", "integration/slowmount"}, "only the store reaches files"},
+	{"net", []string{"internal/store", "internal/dataset", "cmd/frifs", "fs"}, "only the store reaches a network, through its own library"},
+	{"unsafe", nil, "no input may corrupt memory"},
+	{"C", nil, "no cgo"},
+	{"testing", []string{"internal/testdata"}, "product code does not know that it is tested"},
+}
+
+func TestOutsideImports(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.generated {
+			continue
+		}
+		for _, imp := range s.imports {
+			for _, o := range outside {
+				if (imp == o.imp || strings.HasPrefix(imp, o.imp+"/")) && !slices.Contains(o.by, s.pkg) {
+					t.Errorf("%s imports %s: %s", s.path, imp, o.why)
+				}
+			}
+		}
+	}
+}
+
+// The public decoders must not let files, kernels or clouds into their signatures.
+func TestPublicDecodersArePure(t *testing.T) {
+	pure := []string{"fri", "rowmap", "translate"}
+	forbidden := []string{"os", "net", "net/url", "path", "path/filepath", "io/fs", "syscall", "os/exec", "gocloud.dev", "github.com/hanwen/go-fuse"}
+	for _, s := range sources(t) {
+		if s.test || !slices.Contains(pure, s.pkg) {
+			continue
+		}
+		for _, imp := range s.imports {
+			for _, f := range forbidden {
+				if imp == f || strings.HasPrefix(imp, f+"/") && f != "net" {
+					t.Errorf("%s imports %s", s.path, imp)
+				}
+			}
+		}
+	}
+}
