@@ -190,3 +190,6 @@ func appendJSONString(b []byte, s string) []byte {
 	}
 	return append(append(b, s[start:]...), '"')
 }
+
+// validText reports whether bytes can stand in JSON as a string without loss.
+func validText(b []byte) bool { return utf8.Valid(b) }
