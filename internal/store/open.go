@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/frifs/frifs/fault"
+)
+
+var scheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
+
+// IsURI reports whether s starts with a scheme ("s3://"); else it is a path of the operating system.
+func IsURI(s string) bool { return scheme.MatchString(s) }
+
+// OpenURI opens the store at uri: a plain path is a local directory, anything with a scheme goes through
+// gocloud.dev/blob. The root need not exist; List, Stat and Open say so then. Errors: fault.Invalid for a uri that
+// cannot be understood, fault.Unsupported for a scheme that this build does not have.
+func OpenURI(ctx context.Context, uri string, opt Options) (Store, error) {
+	if !IsURI(uri) {
+		return NewLocal(uri, opt)
+	}
+	u, err := url.Parse(uri)
+	if err != nil {
+		return nil, fault.New("store.OpenURI", "", fault.Invalid, "the URI cannot be parsed: %v", bareURLError(err))
+	}
+	return openBucket(ctx, u, opt)
+}
+
+// WithoutCredentials renders u without user, password, query and fragment.
+func WithoutCredentials(u *url.URL) string {
+	return strings.TrimSuffix((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), "/")
+}
+
+// bareURLError drops the URL, which may hold credentials, from an error of url.Parse.
+func bareURLError(err error) error {
+	if ue, ok := err.(*url.Error); ok {
+		return ue.Err
+	}
+	return err
+}
