@@ -1,0 +1,144 @@
+package mapcsv
+
+import (
+	"encoding/binary"
+
+	"github.com/frifs/frifs/fri"
+)
+
+// room is how many bytes past the start of a line must be writable for the functions that put lines.
+const room = 2 * window
+
+// pair renders lines of two halves, each of consecutive rows of one fragment.
+type pair struct {
+	l, r   half
+	lf, rf fri.FragID
+
+	// The template of a whole line; n is its length, 0 when it does not hold any more.
+	head [64]byte
+	tail [32]byte
+	n    int
+}
+
+// atLeft and atRight set one side to a row.
+func (p *pair) atLeft(f fri.FragID, off uint64)  { p.lf, p.n = f, 0; p.l.at(off) }
+func (p *pair) atRight(f fri.FragID, off uint64) { p.rf, p.n = f, 0; p.r.at(off) }
+
+// ready makes both halves putable and returns for how many lines they are.
+func (p *pair) ready() uint32 {
+	if p.l.left == 0 {
+		p.l.refill(p.lf)
+		p.n = 0
+	}
+	if p.r.left == 0 {
+		p.r.refill(p.rf)
+		p.n = 0
+	}
+	return min(p.l.left, p.r.left)
+}
+
+// dropped writes the line of a row that has no new address at dst[pos:] and returns the position after it.
+func (p *pair) dropped(dst []byte, pos int) int {
+	if p.l.left == 0 {
+		p.l.refill(p.lf)
+		p.n = 0
+	}
+	pos += p.l.put((*[window]byte)(dst[pos:]), ',')
+	d := (*[3]byte)(dst[pos:])
+	d[0], d[1], d[2] = ',', ',', '\n'
+	return pos + 3
+}
+
+// lines writes up to k lines of consecutive rows on both sides at dst[pos:], fewer where the room in dst ends, and
+// returns how many and the position after them. At least one line is written when k > 0 and pos <= len(dst)-room.
+func (p *pair) lines(dst []byte, pos int, k uint32) (done uint32, end int) {
+	for done < k && pos <= len(dst)-room {
+		n := min(p.ready(), k-done)
+		ln := int(p.l.n) + int(p.r.n)
+		n = uint32(min(int(n), (len(dst)-room-pos)/ln+1))
+		switch {
+		case n < 3 && p.n == 0, p.l.sh != 0, p.r.sh != 0, p.l.a == aside, p.r.a == aside:
+			for range n {
+				pos += p.l.put((*[window]byte)(dst[pos:]), ',')
+				pos += p.r.put((*[window]byte)(dst[pos:]), '\n')
+			}
+		default:
+			if p.n == 0 {
+				p.compose()
+			}
+			if p.n <= len(p.head) {
+				pos = p.short(dst, pos, n)
+			} else {
+				pos = p.long(dst, pos, n)
+			}
+		}
+		done += n
+	}
+	return done, pos
+}
+
+// compose makes the template of a line from those of the halves.
+func (p *pair) compose() {
+	var b [maxHalf + tmplLen + 24]byte
+	copy(b[:], p.l.tmpl[:])
+	b[p.l.n-1] = ','
+	copy(b[p.l.n:], p.r.tmpl[:])
+	p.n = int(p.l.n) + int(p.r.n)
+	b[p.n-1] = '\n'
+	p.head = [64]byte(b[:64])
+	p.tail = [32]byte(b[64:96])
+}
+
+// short writes n lines of at most 64 bytes.
+func (p *pair) short(dst []byte, pos int, n uint32) int {
+	la, lo, ra, ro := p.l.a, p.l.o, p.l.n+p.r.a, p.l.n+p.r.o
+	lx, ly, rx, ry := p.l.alo, p.l.olo, p.r.alo, p.r.olo
+	ln := p.n
+	for range n {
+		d := (*[window]byte)(dst[pos:])
+		*(*[64]byte)(d[:64]) = p.head
+		binary.LittleEndian.PutUint32(d[la:], digits4[lx])
+		binary.LittleEndian.PutUint32(d[lo:], digits4[ly])
+		binary.LittleEndian.PutUint32(d[ra:], digits4[rx])
+		binary.LittleEndian.PutUint32(d[ro:], digits4[ry])
+		pos += ln
+		lx++
+		ly++
+		rx++
+		ry++
+	}
+	p.advance(n)
+	return pos
+}
+
+// long is short for lines of up to 86 bytes.
+func (p *pair) long(dst []byte, pos int, n uint32) int {
+	la, lo, ra, ro := p.l.a, p.l.o, p.l.n+p.r.a, p.l.n+p.r.o
+	lx, ly, rx, ry := p.l.alo, p.l.olo, p.r.alo, p.r.olo
+	ln := p.n
+	for range n {
+		d := (*[window]byte)(dst[pos:])
+		*(*[64]byte)(d[:64]) = p.head
+		*(*[32]byte)(d[64:96]) = p.tail
+		binary.LittleEndian.PutUint32(d[la:], digits4[lx])
+		binary.LittleEndian.PutUint32(d[lo:], digits4[ly])
+		binary.LittleEndian.PutUint32(d[ra:], digits4[rx])
+		binary.LittleEndian.PutUint32(d[ro:], digits4[ry])
+		pos += ln
+		lx++
+		ly++
+		rx++
+		ry++
+	}
+	p.advance(n)
+	return pos
+}
+
+// advance moves both halves over n rows of their templates.
+func (p *pair) advance(n uint32) {
+	for _, h := range [2]*half{&p.l, &p.r} {
+		h.alo += uint16(n)
+		h.olo += uint16(n)
+		h.left -= n
+	}
+}
