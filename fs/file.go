@@ -1,0 +1,153 @@
+package fs
+
+import (
+	"context"
+	"syscall"
+
+	gofs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/nodes"
+)
+
+// fileInode is a regular file.
+type fileInode struct{ inode }
+
+// linkInode is a symbolic link.
+type linkInode struct{ inode }
+
+var (
+	_ = (gofs.NodeOpener)((*fileInode)(nil))
+	_ = (gofs.NodeGetattrer)((*fileInode)(nil))
+	_ = (gofs.NodeOnForgetter)((*fileInode)(nil))
+	_ = (gofs.NodeReadlinker)((*linkInode)(nil))
+	_ = (gofs.NodeGetattrer)((*linkInode)(nil))
+)
+
+// Readlink returns the target.
+func (l *linkInode) Readlink(ctx context.Context) ([]byte, syscall.Errno) {
+	var target string
+	err := l.m.request(ctx, "readlink", l.ino, "", l.m.opt.MetadataTimeout, l.path, func(ctx context.Context) error {
+		n, err := l.resolve(ctx)
+		if err != nil {
+			return err
+		}
+		link, ok := n.(nodes.Link)
+		if !ok {
+			return fault.New("fs.readlink", "", fault.Stale, "%q is no link any more", l.name)
+		}
+		t, err := link.Target(ctx)
+		if err == nil {
+			target = t
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errno(err)
+	}
+	return []byte(target), 0
+}
+
+// Open opens a file for reading. The kernel keeps its pages: an inode number never gets other content.
+func (f *fileInode) Open(ctx context.Context, flags uint32) (gofs.FileHandle, uint32, syscall.Errno) {
+	if flags&(syscall.O_WRONLY|syscall.O_RDWR|syscall.O_TRUNC|syscall.O_APPEND|syscall.O_CREAT) != 0 {
+		return nil, 0, syscall.EROFS
+	}
+	var handle nodes.Handle
+	var size int64
+	err := f.m.request(ctx, "open", f.ino, "", f.m.opt.OpTimeout, f.path, func(ctx context.Context) error {
+		n, err := f.resolve(ctx)
+		if err != nil {
+			return err
+		}
+		file, ok := n.(nodes.File)
+		if !ok {
+			return fault.New("fs.open", "", fault.Stale, "%q is no file any more", f.name)
+		}
+		a, err := n.Attr(ctx)
+		if err != nil {
+			return err
+		}
+		h, err := file.Open(ctx)
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			// The request is over: nobody will close the handle.
+			_ = h.Close()
+			return fault.Wrap("fs.open", "", ctx.Err())
+		}
+		handle, size = h, a.Size
+		return nil
+	})
+	if err != nil {
+		return nil, 0, errno(err)
+	}
+	return &fileHandle{f: f, h: handle, size: size}, fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_NOFLUSH, 0
+}
+
+// fileHandle is an open file; concurrent reads are the rule.
+type fileHandle struct {
+	f    *fileInode
+	h    nodes.Handle
+	size int64
+}
+
+var (
+	_ = (gofs.FileReader)((*fileHandle)(nil))
+	_ = (gofs.FileReleaser)((*fileHandle)(nil))
+)
+
+// Read generates bytes straight into a buffer of our own, which goes back to its pool after the kernel has been
+// answered. go-fuse's buffer dest is not used: work that is left behind at the time bound still writes to its
+// buffer, and dest would by then belong to another request.
+func (h *fileHandle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	m := h.f.m
+	want := len(dest)
+	if off < 0 {
+		return nil, syscall.EINVAL
+	}
+	if off >= h.size || want == 0 {
+		return fuse.ReadResultData(nil), 0
+	}
+	if rest := h.size - off; int64(want) > rest {
+		want = int(rest)
+	}
+	key := failureKey{ino: h.f.ino, op: "read"}
+	if err := m.memory.recall(key, off, off+int64(want)); err != nil {
+		return nil, errno(err)
+	}
+	buf := m.buffers.get(want)
+	var got int
+	finished, err := m.runner.run(ctx, "read", m.opt.OpTimeout/2, func(ctx context.Context) error {
+		n, err := h.h.ReadAt(ctx, buf.data, off)
+		got = n
+		return err
+	})
+	if !finished {
+		// buf and got still belong to the worker.
+		m.memory.read(key, off, want, 0, err)
+		m.failed("read", h.f.path, err)
+		return nil, errno(err)
+	}
+	if err == nil && got < want {
+		// Never short before the end: the kernel would shrink the file for good.
+		err = fault.New("fs.read", "", fault.Corrupt, "%d of %d bytes at offset %d; the size is %d", got, want, off, h.size)
+	}
+	if err != nil {
+		buf.Done()
+		m.memory.read(key, off, want, max(got, 0), err)
+		m.failed("read", h.f.path, err)
+		return nil, errno(err)
+	}
+	return buf, 0
+}
+
+// Release closes the handle.
+func (h *fileHandle) Release(context.Context) syscall.Errno {
+	if err := h.h.Close(); err != nil {
+		h.f.m.opt.Logger.Debug("close failed", "path", h.f.path(), "error", err)
+	}
+	return 0
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package fs
+
+import "os"
+
+// mountEntry is one line of the mount table.
+type mountEntry struct{ dev, path, fstype, source string }
+
+// mountAt knows no mount table here.
+func mountAt(string) (mountEntry, bool) { return mountEntry{}, false }
+
+// writable reports whether this process may write to the file, by its mode alone.
+func writable(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.Mode().Perm()&0o002 != 0
+}
+
+func canRaiseReadAhead() bool { return false }
+
+func raiseReadAhead(string, Options) {}
