@@ -1,0 +1,312 @@
+package translate
+
+import (
+	"context"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/fri"
+)
+
+// pieceRows is how many addresses are translated together: each mapping is asked once per piece.
+const pieceRows = 65536
+
+// Results receives the answers of a call; the slices are the caller's and as long as the input.
+type Results struct {
+	// New is the new address where Outcome has one (Outcome.HasAddress), else unspecified. It must not overlap the input.
+	New []fri.RowAddr
+	// Outcome says what became of each address.
+	Outcome []Outcome
+	// Last, which may be nil, receives the last address reached: New where there is one, the address in the dead
+	// fragment for Dangling, the one that could not be followed for Unresolved, Dropped and OutOfRange.
+	Last []fri.RowAddr
+	// Strict makes corrupt data of a mapping that did open fail the call, instead of making the addresses that need
+	// them Unresolved. Whoever has told sizes by Push wants that.
+	Strict bool
+}
+
+func (r *Results) check(n int) error {
+	if len(r.New) != n || len(r.Outcome) != n || r.Last != nil && len(r.Last) != n {
+		return fault.New("translate", "", fault.Invalid, "%d addresses, room for %d new ones, %d outcomes, %d last ones",
+			n, len(r.New), len(r.Outcome), len(r.Last))
+	}
+	return nil
+}
+
+func (r *Results) slice(lo, hi int) Results {
+	s := Results{New: r.New[lo:hi], Outcome: r.Outcome[lo:hi], Strict: r.Strict}
+	if r.Last != nil {
+		s.Last = r.Last[lo:hi]
+	}
+	return s
+}
+
+// Translate tells where the rows at addrs are now. Any order and duplicates are fine; addresses in ascending order
+// are the fastest. An error (cancelled, timed_out, unavailable; invalid for slices of the wrong length) means that r
+// holds nothing.
+func (t *Translator) Translate(ctx context.Context, addrs []fri.RowAddr, r *Results) error {
+	if err := r.check(len(addrs)); err != nil {
+		return err
+	}
+	w := t.getWork()
+	defer t.putWork(w)
+	for lo := 0; lo < len(addrs); lo += pieceRows {
+		if err := ctx.Err(); err != nil {
+			return fault.Wrap("translate.Translate", "", err)
+		}
+		hi := min(lo+pieceRows, len(addrs))
+		p := r.slice(lo, hi)
+		if err := t.piece(ctx, w, addrs[lo:hi], &p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TranslateRun is Translate for the n consecutive addresses from start on, which must not reach past the fragment's
+// last possible offset.
+func (t *Translator) TranslateRun(ctx context.Context, start fri.RowAddr, n int, r *Results) error {
+	if err := r.check(n); err != nil {
+		return err
+	}
+	if uint64(start.Offset())+uint64(n) > unlimited {
+		return fault.New("translate.TranslateRun", "", fault.Invalid, "%d rows from %v on reach past the fragment's last offset", n, start)
+	}
+	w := t.getWork()
+	defer t.putWork(w)
+	for lo := 0; lo < n; lo += pieceRows {
+		if err := ctx.Err(); err != nil {
+			return fault.Wrap("translate.TranslateRun", "", err)
+		}
+		p := r.slice(lo, min(lo+pieceRows, n))
+		if err := t.runPiece(ctx, w, start+fri.RowAddr(lo), &p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runPiece translates consecutive addresses of one fragment, at most pieceRows.
+func (t *Translator) runPiece(ctx context.Context, w *work, start fri.RowAddr, r *Results) error {
+	n := t.node(uint32(start.Frag()))
+	if n.first.s != nil && !n.strict {
+		s := n.first.s
+		m, err := t.open(ctx, s)
+		if err == nil {
+			err = m.ForwardRun(ctx, n.sourceOf(s), uint64(start.Offset()), r.New, statuses(r.Outcome))
+		}
+		if err == nil {
+			for i := range r.Last {
+				r.Last[i] = start + fri.RowAddr(i)
+			}
+			w.begin(r)
+			if err := t.settle(ctx, w, s, 0, nil, r.New, r.Outcome, true); err != nil {
+				return err
+			}
+			return t.drain(ctx, w)
+		}
+		if fatal(err) {
+			return err
+		}
+	}
+	addrs := w.inputs(len(r.New))
+	for i := range addrs {
+		addrs[i] = start + fri.RowAddr(i)
+	}
+	return t.piece(ctx, w, addrs, r)
+}
+
+// piece translates at most pieceRows addresses.
+func (t *Translator) piece(ctx context.Context, w *work, addrs []fri.RowAddr, r *Results) error {
+	copy(r.Last, addrs)
+	w.begin(r)
+	for lo := 0; lo < len(addrs); {
+		n := t.node(uint32(addrs[lo] >> 32))
+		hi := lo + sameFragment(addrs[lo:])
+		switch {
+		case n.first.s == nil:
+			if err := t.settleStart(ctx, n, addrs[lo:hi], r.New[lo:hi], r.Outcome[lo:hi]); err != nil {
+				return err
+			}
+		case n.strict:
+			// The manifest has the last word on what exists; what lies within it is checked against the record.
+			for i := lo; i < hi; i++ {
+				if uint64(addrs[i].Offset()) >= n.limit {
+					r.Outcome[i] = OutOfRange
+					continue
+				}
+				r.New[i] = addrs[i]
+				w.later(n.first.s, int32(i))
+			}
+		default:
+			w.start(n.first.s, lo, hi)
+		}
+		lo = hi
+	}
+	if err := t.startSpans(ctx, w, addrs); err != nil {
+		return err
+	}
+	return t.drain(ctx, w)
+}
+
+// sameFragment returns how many leading addresses lie in the fragment of the first.
+func sameFragment(addrs []fri.RowAddr) int {
+	f, i := addrs[0]>>32, 1
+	for ; i+64 <= len(addrs); i += 64 {
+		var diff fri.RowAddr
+		for _, a := range addrs[i : i+64] {
+			diff |= a>>32 ^ f
+		}
+		if diff != 0 {
+			break
+		}
+	}
+	for i < len(addrs) && addrs[i]>>32 == f {
+		i++
+	}
+	return i
+}
+
+// settleStart answers addresses whose walk ends in the fragment where it starts.
+func (t *Translator) settleStart(ctx context.Context, n *node, addrs, out []fri.RowAddr, o []Outcome) error {
+	copy(out, addrs)
+	what := n.first.what
+	var d *deletions
+	if what == Moved {
+		what = Same
+		del, ok, err := t.deletionsOf(ctx, n)
+		if err != nil {
+			return err
+		}
+		if d = del; !ok {
+			what = Unresolved
+		}
+	}
+	fill(o, what)
+	if n.limit != unlimited {
+		for i, a := range addrs {
+			if uint64(a.Offset()) >= n.limit {
+				o[i] = OutOfRange
+			}
+		}
+	}
+	if d == nil {
+		return nil
+	}
+	p, key := d.page(addrs[0].Offset()), addrs[0]>>16
+	for i, a := range addrs {
+		if a>>16 != key {
+			p, key = d.page(a.Offset()), a>>16
+		}
+		if p.has(a.Offset()) && o[i] == Same {
+			o[i] = DeletedNow
+		}
+	}
+	return nil
+}
+
+// settle takes the answers of step s for the addresses idx of the piece and decides what happens to each: it is
+// final, or waits for a later step. A nil idx means the addresses from lo on, with answers that stand in the piece's
+// own slices. first says that s was the first step of their walk.
+func (t *Translator) settle(ctx context.Context, w *work, s *step, lo int, idx []int32, out []fri.RowAddr, o []Outcome, first bool) error {
+	r := w.r
+	if idx == nil && first && t.isPlain(s) {
+		if r.Last != nil {
+			for k, what := range o {
+				if what == Moved {
+					r.Last[lo+k] = out[k]
+				}
+			}
+		}
+		return nil
+	}
+	var (
+		n     *node
+		v     verdict
+		d     *deletions
+		p     *page
+		frag  = ^fri.RowAddr(0)
+		key   = ^fri.RowAddr(0)
+		plain = t.isPlain(s)
+	)
+	for k, what := range o {
+		i := lo + k
+		if idx != nil {
+			i = int(idx[k])
+		}
+		a := out[k]
+		switch {
+		case what != Moved:
+			if what == OutOfRange && !first {
+				what = Unresolved // the record that led here and this one disagree on the fragment's rows
+			}
+			r.Outcome[i] = what
+			continue
+		case plain:
+		default:
+			if a>>32 != frag {
+				frag = a >> 32
+				n = t.node(uint32(frag))
+				v = t.next(n, s)
+				d = nil
+				key = ^fri.RowAddr(0)
+				if v.end && v.what == Moved {
+					del, ok, err := t.deletionsOf(ctx, n)
+					if err != nil {
+						return err
+					}
+					if d = del; !ok {
+						v.what = Unresolved
+					}
+				}
+			}
+			switch {
+			case v.s != nil:
+				w.later(v.s, int32(i))
+			case v.what != Moved:
+				what = v.what
+			case uint64(uint32(a)) >= n.limit:
+				what = Unresolved // the record promised a row that the manifest does not have
+			case d != nil:
+				if a>>16 != key {
+					p, key = d.page(uint32(a)), a>>16
+				}
+				if p.has(uint32(a)) {
+					what = DeletedNow
+				}
+			}
+		}
+		r.New[i], r.Outcome[i] = a, what
+		if r.Last != nil {
+			r.Last[i] = a
+		}
+	}
+	return nil
+}
+
+// forward applies the mapping of s to addrs. Addresses that need what is corrupt get no status; nothing is lost for
+// the others.
+func (t *Translator) forward(ctx context.Context, w *work, s *step, addrs, out []fri.RowAddr, o []Outcome) error {
+	m, err := t.open(ctx, s)
+	if err == nil {
+		err = m.Forward(ctx, addrs, out, statuses(o))
+		if err != nil && !fatal(err) && w.r.Strict {
+			return err
+		}
+		if err != nil && !fatal(err) {
+			return salvage(ctx, m.Forward, addrs, out, o)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if fatal(err) {
+		return err
+	}
+	for i, a := range addrs {
+		o[i] = Unresolved
+		if n := t.node(uint32(a >> 32)); n.limit != unlimited && uint64(a.Offset()) >= n.limit {
+			o[i] = OutOfRange
+		}
+	}
+	return nil
+}
