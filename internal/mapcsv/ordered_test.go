@@ -156,3 +156,20 @@ func TestMappingOrdered(t *testing.T) {
 		}
 	})
 }
+
+func TestInverseOrdered(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawOrdered(t, rapid.SampledFrom([]int{100, 3000, 140000}).Draw(t, "max"))
+		old, new, moved := m.rows()
+		want := []byte(inverseHeader)
+		for i, a := range new {
+			if moved[i] {
+				want = fmt.Appendf(want, "%d,%d,%d,", uint64(a), a.Frag(), a.Offset())
+				want = fmt.Appendf(want, "%d,%d,%d\n", uint64(old[i]), old[i].Frag(), old[i].Offset())
+			}
+		}
+		rnd := rand.New(rand.NewPCG(1, uint64(len(want))))
+		open := func() File { return newText(inverseHeader, &orderedInverse{m: m, index: &lazy[orderedIndex]{}}) }
+		checkFile(t, "inverse.csv", open, want, rnd)
+	})
+}
