@@ -1,0 +1,90 @@
+package dataset
+
+import (
+	"context"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/store"
+)
+
+const (
+	versionsDir     = "_versions"
+	transactionsDir = "_transactions"
+	deletionsDir    = "_deletions"
+	indicesDir      = "_indices"
+	dataDir         = "data"
+	latestName      = "_latest.manifest"
+
+	// DefaultMaxManifestBytes is the largest manifest message or index section that is decoded.
+	DefaultMaxManifestBytes = 256 << 20
+	// DefaultCacheBytes is the budget for decoded manifests and deletion vectors.
+	DefaultCacheBytes = 64 << 20
+)
+
+// Rebase replaces a prefix of base paths: a table that was moved after it was cloned or branched (--rebase OLD=NEW).
+type Rebase struct {
+	Old, New string
+}
+
+// Options says how a dataset is read. The zero value is the default.
+type Options struct {
+	// AllowBase admits base paths below these absolute paths or URIs, beside the dataset's own tree and its parent.
+	AllowBase []string
+	// Rebase is applied to each base path before anything else; the first entry whose Old is a prefix by whole path
+	// elements counts.
+	Rebase []Rebase
+	// FollowOutside lets symbolic links leave the roots of local bases.
+	FollowOutside bool
+	// OpenStore opens the store of a base that is not below the dataset's own root. nil means store.OpenURI.
+	OpenStore func(ctx context.Context, uri string) (store.Store, error)
+	// MaxManifestBytes bounds a manifest message and an index section; 0 means DefaultMaxManifestBytes.
+	MaxManifestBytes int64
+	// CacheBytes bounds what is kept decoded; 0 means DefaultCacheBytes, negative means nothing is kept.
+	CacheBytes int64
+}
+
+// Dataset is one table, or one branch of it, in a store. It is safe for concurrent use.
+type Dataset struct {
+	st           store.Store
+	opt          Options
+	cache        *cache
+	legacyLatest bool // _latest.manifest beside _versions when the dataset was opened
+}
+
+// Open looks whether st holds a dataset. It fails only if there is no _versions directory (fault.NotFound) or the store
+// cannot be asked; damaged manifests show later, each at its own version.
+func Open(ctx context.Context, st store.Store, opt Options) (*Dataset, error) {
+	const op = "dataset.Open"
+	if opt.MaxManifestBytes <= 0 {
+		opt.MaxManifestBytes = DefaultMaxManifestBytes
+	}
+	if opt.CacheBytes == 0 {
+		opt.CacheBytes = DefaultCacheBytes
+	}
+	_, lerr := st.Stat(ctx, latestName)
+	if lerr != nil && !tolerable(lerr) {
+		return nil, fault.Wrap(op, st.URI(), lerr)
+	}
+	legacy := lerr == nil
+	if _, err := st.List(ctx, versionsDir); err != nil {
+		switch {
+		case !fault.Is(err, fault.NotFound):
+			return nil, fault.Wrap(op, st.URI(), err)
+		case legacy:
+			return nil, fault.New(op, st.URI(), fault.NotFound,
+				"there is no _versions directory, only %s: a table from before Lance kept versions there, which frifs cannot list", latestName)
+		}
+		return nil, fault.New(op, st.URI(), fault.NotFound, "not a Lance dataset: there is no _versions directory here")
+	}
+	return &Dataset{st: st, opt: opt, cache: newCache(opt.CacheBytes), legacyLatest: legacy}, nil
+}
+
+// tolerable reports whether a failed look for an optional file means no more than "not there": read-only credentials
+// answer 403 for a missing key.
+func tolerable(err error) bool { return fault.Is(err, fault.NotFound) || fault.Is(err, fault.Denied) }
+
+// Store returns the store of the dataset's root.
+func (d *Dataset) Store() store.Store { return d.st }
+
+// URI names the dataset, without credentials.
+func (d *Dataset) URI() string { return d.st.URI() }

@@ -1,0 +1,216 @@
+package dataset
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/pb"
+	"github.com/frifs/frifs/internal/store"
+)
+
+const (
+	tailBytes    = 64 << 10 // first read: the last bytes of the file
+	trailerBytes = 16       // i64 manifest position, u16 major, u16 minor, "LANC"
+	prefixBytes  = 32 << 20 // up to here the second read starts at 0, since index section and transaction lie there
+	magic        = "LANC"
+)
+
+// Manifest reads and decodes the manifest of a version: one read of the last 64 KiB, and at most one more where
+// sections lie before that (two for a manifest behind more than 32 MiB of other sections). The result is cached by the
+// identity of ref.Object.
+//
+// Errors: fault.Corrupt with the byte position, fault.TooLarge, fault.NotFound for a version that was cleaned up
+// meanwhile, and the store's.
+func (d *Dataset) Manifest(ctx context.Context, ref VersionRef) (*Manifest, error) {
+	v, err := d.cache.get(ctx, "manifest|"+ref.Object.Identity(), func(ctx context.Context) (any, int64, error) {
+		m, listed, err := d.readManifest(ctx, ref)
+		if err != nil {
+			return nil, 0, err
+		}
+		cost := int64(-1)
+		if listed {
+			cost = 4096 + 8*m.Bytes
+			if m.inline != nil && m.inline.size > 0 {
+				cost -= 7 * m.inline.size // kept undecoded or not at all
+			}
+		}
+		return m, cost, nil
+	})
+	if err != nil {
+		return nil, fault.Wrap("dataset.Manifest", store.Join(d.URI(), ref.Path()), err)
+	}
+	return v.(*Manifest), nil
+}
+
+// readManifest reads the file. listed is false if it was not the object that the listing showed.
+func (d *Dataset) readManifest(ctx context.Context, ref VersionRef) (m *Manifest, listed bool, err error) {
+	v := &view{ctx: ctx, st: d.st, name: ref.Path(), where: store.Join(d.URI(), ref.Path()), size: ref.Object.Size}
+	listed = true
+	if err = v.readTail(); err != nil && !fault.Is(err, fault.Corrupt) {
+		return nil, false, err
+	}
+	if err != nil {
+		// The listed size may be stale: ask once more, and once only.
+		now, serr := d.st.Stat(ctx, ref.Path())
+		if serr != nil {
+			return nil, false, serr
+		}
+		if now.Size == v.size {
+			return nil, false, err
+		}
+		ref.Object, v.size, listed = now, now.Size, false
+		if err = v.readTail(); err != nil {
+			return nil, false, err
+		}
+	}
+	m, err = d.parseManifest(v, ref)
+	return m, listed, err
+}
+
+// parseManifest decodes the sections of the file.
+func (d *Dataset) parseManifest(v *view, ref VersionRef) (*Manifest, error) {
+	m := &Manifest{Ref: ref, Bytes: v.size, where: v.where, PB: &pb.Manifest{}}
+	pos, err := v.trailer(m)
+	if err != nil {
+		return nil, err
+	}
+	body, err := v.manifestBody(pos, d.opt.MaxManifestBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := decode(body, m.PB, v.where, pos+4); err != nil {
+		return nil, err
+	}
+	if inside := m.PB.GetVersion(); inside != ref.Version {
+		m.warn("the manifest says that it is version %d, its file name says %d; the name counts", inside, ref.Version)
+	}
+	if m.PB.Timestamp != nil {
+		if _, ok := m.Timestamp(); !ok {
+			m.warn("the timestamp is out of range: taken as unknown")
+		}
+	}
+	m.Warnings = append(m.Warnings, FlagFindings(m.PB.GetReaderFeatureFlags(), m.PB.GetWriterFeatureFlags())...)
+	m.checkStructure()
+	var warnings []string
+	m.fragments, m.live, warnings = makeFragments(m.PB.GetFragments())
+	m.Warnings = append(m.Warnings, warnings...)
+	v.findTransaction(m, pos)
+	if err := v.indexSection(m, pos, d.opt.MaxManifestBytes); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Manifest) warn(format string, args ...any) {
+	m.Warnings = append(m.Warnings, fmt.Sprintf(format, args...))
+}
+
+// checkStructure compares flags with the fields that go with them (docs/FORMAT.md, "Feature flags").
+func (m *Manifest) checkStructure() {
+	if m.PB.FragmentTree != nil && m.PB.GetReaderFeatureFlags()&FlagFragmentTree == 0 {
+		m.warn("the manifest has a fragment tree, but not the reader flag %d (fragment_tree): fragments may be missing here", FlagFragmentTree)
+	}
+	if has := m.PB.MaxAllocatedFieldId != nil; has != (m.PB.GetWriterFeatureFlags()&FlagFieldIDs != 0) {
+		m.warn("max_allocated_field_id and the writer flag %d (non_reusable_field_ids) must stand together; Lance 14.0.2 takes the manifest as corrupt", FlagFieldIDs)
+	}
+	seen := map[uint32]bool{}
+	for _, b := range m.PB.GetBasePaths() {
+		if seen[b.GetId()] {
+			m.warn("base path id %d is listed more than once; the last one counts", b.GetId())
+		}
+		seen[b.GetId()] = true
+	}
+}
+
+// view is a manifest file of which the end has been read, and perhaps more.
+type view struct {
+	ctx         context.Context // of the one call that reads the manifest
+	st          store.Store
+	name, where string
+	size        int64
+	from        int64 // buf holds the bytes from here to the end
+	buf         []byte
+}
+
+func (v *view) corrupt(off int64, format string, args ...any) error {
+	return fault.New("dataset.Manifest", at(v.where, off), fault.Corrupt, format, args...)
+}
+
+// readTail reads the last 64 KiB and checks that the file ends like a manifest.
+func (v *view) readTail() error {
+	if v.size < trailerBytes+4 {
+		return v.corrupt(0, "a file of %d bytes is no manifest: trailer and length alone take %d", v.size, trailerBytes+4)
+	}
+	n := min(v.size, tailBytes)
+	b, err := v.st.ReadRange(v.ctx, v.name, v.size-n, n)
+	if err != nil {
+		return err
+	}
+	if int64(len(b)) != n {
+		return v.corrupt(v.size-n+int64(len(b)), "the file ends here, but should have %d bytes", v.size)
+	}
+	if string(b[n-4:]) != magic {
+		return v.corrupt(v.size-4, "the file ends with %q, not with %q", b[n-4:], magic)
+	}
+	v.from, v.buf = v.size-n, b
+	return nil
+}
+
+// trailer reads the last 16 bytes and returns the position of the manifest's length.
+func (v *view) trailer(m *Manifest) (int64, error) {
+	t := v.buf[len(v.buf)-trailerBytes:]
+	m.Major, m.Minor = binary.LittleEndian.Uint16(t[8:]), binary.LittleEndian.Uint16(t[10:])
+	pos := binary.LittleEndian.Uint64(t)
+	if last := v.size - trailerBytes - 4; pos > uint64(last) {
+		return 0, v.corrupt(v.size-trailerBytes, "the trailer puts the manifest at %d, the last possible place is %d", pos, last)
+	}
+	return int64(pos), nil
+}
+
+// read returns the bytes [lo, hi) of the file, from what was read or by one more request.
+func (v *view) read(lo, hi int64) ([]byte, error) {
+	if lo >= v.from {
+		return v.buf[lo-v.from : hi-v.from], nil
+	}
+	end := min(hi, v.from)
+	b, err := v.st.ReadRange(v.ctx, v.name, lo, end-lo)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) != end-lo {
+		return nil, v.corrupt(lo+int64(len(b)), "the file ends here, but should have %d bytes", v.size)
+	}
+	if hi > end {
+		b = append(b, v.buf[:hi-v.from]...)
+	}
+	return b, nil
+}
+
+// manifestBody returns the manifest message, whose length stands at pos.
+func (v *view) manifestBody(pos, limit int64) ([]byte, error) {
+	end := v.size - trailerBytes
+	if n := end - pos - 4; n > limit {
+		return nil, fault.New("dataset.Manifest", at(v.where, pos), fault.TooLarge, "the manifest has %d bytes, the limit is %d", n, limit)
+	}
+	if pos < v.from {
+		lo := int64(0)
+		if pos > prefixBytes {
+			lo = pos
+		}
+		b, err := v.read(lo, v.size)
+		if err != nil {
+			return nil, err
+		}
+		v.from, v.buf = lo, b
+	}
+	b, err := v.read(pos, end)
+	if err != nil {
+		return nil, err
+	}
+	if n := binary.LittleEndian.Uint32(b); int64(n) != end-pos-4 {
+		return nil, v.corrupt(pos, "the manifest's length is %d, but %d bytes lie between it and the trailer", n, end-pos-4)
+	}
+	return b[4:], nil
+}
