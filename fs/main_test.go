@@ -43,14 +43,14 @@ func serveFake(mp string) int {
 		Force:    os.Getenv("FRIFS_FS_TEST_FORCE") != "",
 		writable: os.Getenv("FRIFS_FS_TEST_RW") != "",
 	}
+	sig := make(chan os.Signal, 4)
+	signal.Notify(sig, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
 	srv, err := Mount(context.Background(), fakeTree(), mp, opt)
 	if err != nil {
 		fmt.Println("error:", err)
 		return 1
 	}
 	fmt.Println("ready")
-	sig := make(chan os.Signal, 4)
-	signal.Notify(sig, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
 	for {
 		select {
 		case <-srv.Done():
@@ -72,10 +72,9 @@ func serveFake(mp string) int {
 
 // server is a mount of the fake tree in another process.
 type server struct {
-	mp   string
-	cmd  *exec.Cmd
-	out  *bufio.Scanner
-	lock chan struct{}
+	mp  string
+	cmd *exec.Cmd
+	out *bufio.Scanner
 }
 
 // needFUSE skips where this machine cannot mount; in CI that is a failure.
@@ -106,7 +105,7 @@ func start(t *testing.T, env ...string) *server {
 func startAt(t *testing.T, mp string, env ...string) *server {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(append(os.Environ(), serveEnv+"="+mp), env...)
+	cmd.Env = append(append(os.Environ(), serveEnv+"="+mp, "GORACE=atexit_sleep_ms=0"), env...)
 	if testing.Verbose() {
 		cmd.Stderr = os.Stderr
 	}

@@ -83,6 +83,10 @@ func checkMountpoint(abs string, opt Options) (string, error) {
 		return "", fault.New(op, abs, fault.KindOf(err), "the mountpoint cannot be resolved: %w", err)
 	}
 	if e, ok := mountAt(real); ok && e.fstype == "fuse.frifs" {
+		// The kernel may still have had the attributes of the directory; statfs always asks the server.
+		if err := syscall.Statfs(real, new(syscall.Statfs_t)); errors.Is(err, syscall.ENOTCONN) {
+			return "", err
+		}
 		return "", fault.New(op, real, fault.Invalid,
 			"frifs is already mounted here (%s); unmount it first with: frifs umount %s", e.source, shellQuote(real))
 	}

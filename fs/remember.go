@@ -28,14 +28,15 @@ type failedRange struct {
 }
 
 // memory remembers failures for a short while, because the kernel repeats a failed read page by page and clients
-// repeat failed opens (docs/DESIGN.md, "Errors"). mu protects failed and count and is held for map work only.
+// repeat failed opens (docs/DESIGN.md, "Errors"). mu protects what follows it and is held for map work only.
 type memory struct {
 	keep time.Duration
 	now  func() time.Time
 
-	mu     sync.Mutex
-	failed map[failureKey][]failedRange
-	count  int
+	mu      sync.Mutex
+	failed  map[failureKey][]failedRange
+	count   int       // ranges in failed
+	sweepAt time.Time // no sweep of all keys before
 }
 
 func newMemory(keep time.Duration, now func() time.Time) *memory {
@@ -98,13 +99,14 @@ func (m *memory) add(key failureKey, lo, hi int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	if m.count >= maxRemembered {
+	if m.count >= maxRemembered && !now.Before(m.sweepAt) {
+		m.sweepAt = now.Add(m.keep / 4)
 		for k := range m.failed {
 			m.expire(k, now)
 		}
-		if m.count >= maxRemembered {
-			return
-		}
+	}
+	if m.count >= maxRemembered {
+		return // a flood of failures: the rest is found anew each time
 	}
 	m.expire(key, now)
 	m.failed[key] = append(m.failed[key], failedRange{lo, hi, now.Add(m.keep), err})

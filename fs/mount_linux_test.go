@@ -105,7 +105,7 @@ func TestReadsAtAnyOffset(t *testing.T) {
 	for g := range 8 {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(1, uint64(g)))
-			for range 100 {
+			for range 30 {
 				check(r.Int64N(bigSize), 1+r.IntN(200_000))
 			}
 		})
@@ -394,7 +394,7 @@ func TestLiveFilesAreFrozenPerInode(t *testing.T) {
 
 func TestInodesAreBounded(t *testing.T) {
 	s := start(t, "FRIFS_FS_TEST_INODES=500")
-	for i := range 5000 {
+	for i := range 2500 {
 		if _, err := os.Stat(s.path(fmt.Sprintf("trace/%d.json", i))); err != nil {
 			t.Fatal(err)
 		}
