@@ -11,7 +11,7 @@ type Digest struct {
 
 // Frag returns the fragment id. It is meaningful only where ID < 2^32, which holds for every digest of a usable
 // transition.
-func (d Digest) Frag() FragID { return FragID(d.ID) } //nolint:gosec // documented truncation
+func (d Digest) Frag() FragID { return FragID(d.ID) }
 
 // LiveRows returns the rows that were not deleted; 0 where the digest claims more deleted rows than rows.
 func (d Digest) LiveRows() uint64 {

@@ -25,7 +25,7 @@ type Content struct {
 
 // ParseDetails reads the value of the Any in the entry's index_details, a FragmentReuseIndexDetails message, by rules
 // 3 to 5 of docs/FORMAT.md, "Validation rules". A violation gives fault.Corrupt: the whole history is then broken, and
-// the error is what Broken wants.
+// Broken takes the error and finds the rule in it.
 func ParseDetails(value []byte) (Content, error) {
 	var c Content
 	r := bytes.NewReader(value)
@@ -106,5 +106,5 @@ func parseExternal(cur *cursor) (*External, error) {
 
 // envelopeError names a violation of the envelope.
 func envelopeError(rule int, err error) error {
-	return fault.New("fri.ParseDetails", "details", fault.Corrupt, "rule %d: %w", rule, err)
+	return &fault.Error{Op: "fri.ParseDetails", Path: "details", Kind: fault.Corrupt, Err: &ruleError{rule, err}}
 }

@@ -103,10 +103,8 @@ func recordID(ctx context.Context, r Reader, off, n int64, form Form) (string, e
 func nextBaseID(c *cursor) (f field, found bool, without []byte, err error) {
 	for {
 		f, ok, err := c.next()
-		if err != nil {
-			if _, bad := err.(*violation); bad { //nolint:errorlint // never wrapped inside the package
-				return field{}, false, nil, nil
-			}
+		if err != nil { // a message that does not parse has no base_id to leave out
+			_, err = split(err)
 			return field{}, false, nil, err
 		}
 		if !ok {

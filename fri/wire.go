@@ -32,22 +32,41 @@ func violationf(off int64, format string, args ...any) error {
 	return &violation{off: off, msg: fmt.Sprintf(format, args...)}
 }
 
-// window reads a Reader through one buffer: a read covers at least `ahead` bytes, so that neighbouring small fields
-// cost one read.
+// ruleError is a violation that spoils the whole history: the rule it breaks, and what is wrong.
+type ruleError struct {
+	rule int // 0: a limit of frifs
+	err  error
+}
+
+func (e *ruleError) Error() string {
+	if e.rule == 0 {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("rule %d: %v", e.rule, e.err)
+}
+
+func (e *ruleError) Unwrap() error { return e.err }
+
+// window reads a Reader through one buffer. Reading on costs large reads, so that neighbouring fields cost one; a
+// read far behind the buffer is a jump over a payload and costs a small one.
 type window struct {
-	ctx   context.Context //nolint:containedctx // lives for one Open
+	ctx   context.Context
 	r     Reader
 	size  int64 // of r
-	ahead int   // bytes of a read, at least
+	ahead int   // bytes of a read that goes on
+	gap   int64 // a read that starts further behind the buffer than this is a jump; 0: there are no jumps
 	buf   []byte
 	off   int64 // of buf in r
 }
 
-// peek returns the bytes [off, off+n), cut at the end of r. The slice is valid until the next peek.
-func (w *window) peek(off int64, n int) ([]byte, error) { return w.peekAhead(off, n, w.ahead) }
+// jumpLen is what a jump reads at least, in bytes.
+const jumpLen = 4 << 10
 
-// peekAhead is peek with a read of at least `ahead` bytes if a read is needed.
-func (w *window) peekAhead(off int64, n, ahead int) ([]byte, error) {
+// peek returns the bytes [off, off+n), cut at the end of r. The slice is valid until the next peek.
+func (w *window) peek(off int64, n int) ([]byte, error) { return w.peekJump(off, n, jumpLen-n) }
+
+// peekJump is peek that reads `more` bytes behind [off, off+n) where it jumps.
+func (w *window) peekJump(off int64, n, more int) ([]byte, error) {
 	if off >= w.size {
 		return nil, nil
 	}
@@ -55,7 +74,11 @@ func (w *window) peekAhead(off int64, n, ahead int) ([]byte, error) {
 	if at := off - w.off; at >= 0 && at+int64(n) <= int64(len(w.buf)) {
 		return w.buf[at : at+int64(n)], nil
 	}
-	want := int(min(int64(max(n, ahead)), w.size-off))
+	want := max(n, w.ahead)
+	if w.gap > 0 && off > w.off+int64(len(w.buf))+w.gap {
+		want = n + max(more, 0)
+	}
+	want = int(min(int64(want), w.size-off))
 	if cap(w.buf) < want {
 		w.buf = make([]byte, want)
 	}
@@ -160,10 +183,10 @@ func (c *cursor) value(f *field, depth int) error {
 		if err != nil {
 			return err
 		}
-		if n > uint64(c.end-c.pos) { //nolint:gosec // end >= pos
+		if n > uint64(c.end-c.pos) {
 			return violationf(f.key, "field %d is %d bytes long, %d are left", f.num, n, c.end-c.pos)
 		}
-		f.off, f.n = c.pos, int64(n) //nolint:gosec // bounded above
+		f.off, f.n = c.pos, int64(n)
 		c.pos += f.n
 	case wireStart:
 		return c.group(f, depth)
