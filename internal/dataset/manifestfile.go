@@ -39,7 +39,7 @@ func (d *Dataset) Manifest(ctx context.Context, ref VersionRef) (*Manifest, erro
 		return m, cost, nil
 	})
 	if err != nil {
-		return nil, fault.Wrap("dataset.Manifest", store.Join(d.URI(), ref.Path()), err)
+		return nil, err
 	}
 	return v.(*Manifest), nil
 }

@@ -1,0 +1,96 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/frifs/frifs/fault"
+)
+
+// maxDeletionBytes bounds a deletion file. The largest possible bitmap over 2^32 rows has 512 MiB and its headers.
+const maxDeletionBytes = 1 << 30
+
+// Deletions returns the deleted row offsets of a fragment, nil if it has no deletion file. The bitmap is shared and must
+// not be changed. It is cached by the place and the identity of the file; a failure is never cached and never means
+// "no deletions".
+//
+// Errors: fault.NotFound, fault.Corrupt (the content, a count other than the recorded one, an offset behind the rows of
+// the fragment), fault.Unsupported (an unknown file type), fault.TooLarge, those of Base, and the store's.
+func (d *Dataset) Deletions(ctx context.Context, m *Manifest, f *Fragment) (*roaring.Bitmap, error) {
+	const op = "dataset.Deletions"
+	if f.PB.GetDeletionFile() == nil {
+		return nil, nil
+	}
+	loc, err := d.DeletionFile(ctx, m, f)
+	if err != nil {
+		return nil, fault.Wrap(op, fmt.Sprintf("fragment %d", f.ID), err)
+	}
+	obj, err := loc.Store.Stat(ctx, loc.Path)
+	if err != nil {
+		return nil, fault.Wrap(op, loc.URI(), err)
+	}
+	v, err := d.cache.get(ctx, "deletions|"+loc.URI()+"|"+obj.Identity(), func(ctx context.Context) (any, int64, error) {
+		if obj.Size > maxDeletionBytes {
+			return nil, 0, fault.New(op, loc.URI(), fault.TooLarge, "the file has %d bytes, the limit is %d", obj.Size, int64(maxDeletionBytes))
+		}
+		b, err := loc.Store.ReadRange(ctx, loc.Path, 0, obj.Size)
+		if err != nil {
+			return nil, 0, err
+		}
+		if int64(len(b)) != obj.Size {
+			return nil, 0, fault.New(op, loc.URI(), fault.Stale, "%d bytes came of a file of %d", len(b), obj.Size)
+		}
+		bm, err := DecodeDeletions(f.PB.GetDeletionFile().GetFileType(), b, f.PB.GetDeletionFile().GetNumDeletedRows())
+		if err != nil {
+			return nil, 0, fault.Wrap(op, loc.URI(), err)
+		}
+		return bm, 256 + int64(bm.GetSizeInBytes()), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	bm := v.(*roaring.Bitmap)
+	// One file serves the fragment in many versions; the manifest's own claims are checked for each.
+	if err := checkDeletions(bm, f); err != nil {
+		return nil, fault.New(op, loc.URI(), fault.Corrupt, "%w", err)
+	}
+	return bm, nil
+}
+
+func checkDeletions(bm *roaring.Bitmap, f *Fragment) error {
+	if n := f.PB.GetDeletionFile().GetNumDeletedRows(); n != 0 && bm.GetCardinality() != n {
+		return fmt.Errorf("the file names %d rows, the manifest says %d", bm.GetCardinality(), n)
+	}
+	if f.PhysicalRows != nil && !bm.IsEmpty() && uint64(bm.Maximum()) >= *f.PhysicalRows {
+		return fmt.Errorf("the file names row %d, fragment %d has %d rows", bm.Maximum(), f.ID, *f.PhysicalRows)
+	}
+	return nil
+}
+
+// DecodeDeletions decodes the bytes of a deletion file: type 0 is Arrow, 1 Roaring. expect is the recorded number of
+// rows, 0 if unknown. Errors are fault.Corrupt and, for another type, fault.Unsupported.
+func DecodeDeletions(fileType int32, b []byte, expect uint64) (*roaring.Bitmap, error) {
+	const op = "dataset.DecodeDeletions"
+	switch fileType {
+	case 0:
+		rows, err := arrowRowIDs(b, expect)
+		if err != nil {
+			return nil, fault.New(op, "", fault.Corrupt, "Arrow deletion file: %w", err)
+		}
+		bm := roaring.BitmapOf(rows...)
+		if got := bm.GetCardinality(); got != uint64(len(rows)) {
+			return nil, fault.New(op, "", fault.Corrupt, "Arrow deletion file: %d rows are named more than once", uint64(len(rows))-got)
+		}
+		bm.RunOptimize()
+		return bm, nil
+	case 1:
+		bm, err := decodeBitmap(b)
+		if err != nil {
+			return nil, fault.New(op, "", fault.Corrupt, "bitmap deletion file: %w", err)
+		}
+		return bm, nil
+	}
+	return nil, fault.New(op, "", fault.Unsupported, "deletion file type %d is not known", fileType)
+}
