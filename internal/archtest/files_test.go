@@ -1,9 +1,11 @@
 package archtest
 
 import (
+	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +29,8 @@ func TestEveryPackageHasADoc(t *testing.T) {
 		if s.test {
 			continue
 		}
-		has[s.pkg] = has[s.pkg] || strings.HasSuffix(s.path, "/doc.go") && s.file.Doc != nil
+		_, small := helper(s.pkg) // may say it in any file
+		has[s.pkg] = has[s.pkg] || (small || strings.HasSuffix(s.path, "/doc.go")) && s.file.Doc != nil
 	}
 	for pkg, ok := range has {
 		if !ok {
@@ -74,6 +77,35 @@ func TestCitedSectionsExist(t *testing.T) {
 	}
 	if cited == 0 {
 		t.Error("no citation found: the pattern no longer matches how comments cite")
+	}
+}
+
+// docs/SEMANTICS.md names the tests that check its statements.
+func TestNamedTestsExist(t *testing.T) {
+	root, err := testdata.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(root, "docs", "SEMANTICS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exist []string
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test {
+				exist = append(exist, f.Name.Name)
+			}
+		}
+	}
+	named := regexp.MustCompile(`Test[A-Z]\w*`).FindAllString(string(b), -1)
+	if len(named) < 10 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, n := range named {
+		if !slices.Contains(exist, n) {
+			t.Errorf("docs/SEMANTICS.md names %s: there is no such test", n)
+		}
 	}
 }
 
