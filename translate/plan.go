@@ -101,7 +101,7 @@ func New(h *fri.History, live Live, maps Maps, opt Options) *Translator {
 	if h != nil && h.Broken == nil {
 		b.history(h)
 	}
-	t.gone = &node{lost: h != nil && (h.Broken != nil || h.Opaque)}
+	t.gone = &node{limit: unlimited, lost: h != nil && (h.Broken != nil || h.Opaque)}
 	t.gone.first = t.verdict(t.gone, 0)
 	b.finish()
 	return t
@@ -240,16 +240,15 @@ func (b *builder) finish() {
 
 // count takes the row count from a digest where the manifest has none, and notes where the two disagree.
 func (n *node) count() {
+	counted := n.limit != unlimited
 	for _, e := range n.out {
 		if e.s == nil {
 			continue
 		}
-		if rows := e.s.t.Sources[e.pos].PhysicalRows; rows > 0 {
-			if n.limit == unlimited {
-				n.limit = rows
-			}
-			n.strict = n.live && n.limit != rows
-			return
+		rows := e.s.t.Sources[e.pos].PhysicalRows
+		n.strict = n.strict || n.live && counted && (rows == 0 || rows != n.limit)
+		if rows > 0 && n.limit == unlimited {
+			n.limit = rows
 		}
 	}
 	for _, e := range n.in {

@@ -1,0 +1,142 @@
+package translate
+
+import (
+	"sort"
+
+	"github.com/frifs/frifs/fri"
+)
+
+// The naive reference: docs/DESIGN.md, "Words" and "Meaning", one address at a time, from the tables of rows.
+
+// inOrder returns the records by Seq; a record that stands twice in the history counts twice.
+func (w *world) inOrder() []*rewrite {
+	var s []*rewrite
+	for _, t := range w.h.Transitions {
+		s = append(s, w.recs[t.Record-1])
+	}
+	return s
+}
+
+// rowCount is the row count of f, if anybody knows it.
+func (w *world) rowCount(f fri.FragID) (uint64, bool) {
+	l := w.live[f]
+	if l != nil && l.known {
+		return l.rows, true
+	}
+	for _, r := range w.inOrder() {
+		if d, ok := digestOf(r.Sources, f); ok && r.usable && d.PhysicalRows > 0 {
+			return d.PhysicalRows, true
+		}
+	}
+	for _, r := range w.inOrder() {
+		if d, ok := digestOf(r.Destinations, f); ok && r.usable && d.PhysicalRows > 0 && l != nil {
+			return d.PhysicalRows, true
+		}
+	}
+	return 0, false
+}
+
+func (w *world) isSource(f fri.FragID, usable bool) bool {
+	for _, r := range w.inOrder() {
+		if _, ok := digestOf(r.Sources, f); ok && r.usable == usable {
+			return true
+		}
+	}
+	return false
+}
+
+// apply follows one record; ok is false where the walk ends with the outcome o.
+func (r *rewrite) apply(a fri.RowAddr) (to fri.RowAddr, o Outcome, ok bool) {
+	d, _ := digestOf(r.Sources, a.Frag())
+	if r.closed || r.corrupt[a] || d.PhysicalRows > 0 && uint64(a.Offset()) >= d.PhysicalRows {
+		return a, Unresolved, false
+	}
+	if to, moved := r.to[a]; moved {
+		return to, Moved, true
+	}
+	return a, Dropped, false
+}
+
+// reference returns the outcome of a and the last address reached.
+func (w *world) reference(a fri.RowAddr) (Outcome, fri.RowAddr) {
+	if rows, known := w.rowCount(a.Frag()); known && uint64(a.Offset()) >= rows &&
+		(w.live[a.Frag()] != nil || w.isSource(a.Frag(), true)) {
+		return OutOfRange, a
+	}
+	at, hops := a, 0
+	if w.tagged {
+		for w.live[at.Frag()] == nil {
+			var r *rewrite
+			for _, c := range w.inOrder() {
+				if _, ok := digestOf(c.Sources, at.Frag()); ok && c.usable {
+					r = c
+				}
+			}
+			if r == nil {
+				break
+			}
+			to, o, ok := r.apply(at)
+			if !ok {
+				return o, at
+			}
+			at = to
+			hops++
+		}
+	} else {
+		for _, members := range w.h.Steps {
+			var r *rewrite
+			spoilt := false
+			for _, i := range members {
+				c := w.recs[w.h.Transitions[i].Record-1]
+				if _, ok := digestOf(c.Sources, at.Frag()); ok {
+					if spoilt = spoilt || !c.usable; c.usable {
+						r = c
+					}
+				}
+			}
+			if spoilt {
+				return Unresolved, at
+			}
+			if r == nil {
+				continue
+			}
+			to, o, ok := r.apply(at)
+			if !ok {
+				return o, at
+			}
+			at = to
+			hops++
+		}
+	}
+	l := w.live[at.Frag()]
+	switch {
+	case l == nil && (w.h.Opaque || w.isSource(at.Frag(), false)):
+		return Unresolved, at
+	case l == nil:
+		return Dangling, at
+	}
+	if rows, known := w.rowCount(at.Frag()); known && uint64(at.Offset()) >= rows || l.broken {
+		return Unresolved, at
+	}
+	switch {
+	case l.deleted != nil && l.deleted.Contains(at.Offset()):
+		return DeletedNow, at
+	case hops == 0:
+		return Same, at
+	}
+	return Moved, at
+}
+
+// addresses lists every row that ever existed, a few beyond each fragment's end, and some of no fragment.
+func (w *world) addresses() []fri.RowAddr {
+	all := []fri.RowAddr{fri.Addr(1<<31, 0), fri.Addr(1<<31, 5), fri.Addr(1<<30, 1), ^fri.RowAddr(0)}
+	for _, f := range w.frags {
+		rows := w.rowsEver[f]
+		for o := range rows + 3 {
+			all = append(all, fri.Addr(f, uint32(o)))
+		}
+		all = append(all, fri.Addr(f, 1<<31), fri.Addr(f, 1<<32-1))
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
+	return all
+}
