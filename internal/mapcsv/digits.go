@@ -65,3 +65,42 @@ func widthChange(f fri.FragID, off uint64) uint64 {
 
 // maxRows is the number of rows that a fragment's 32-bit offsets can tell apart.
 const maxRows = 1 << 32
+
+// tens[w] is 10 + 100 + ... + 10^(w-1): what the numbers below n, of which the largest has w digits, lack of n*w.
+var tens = [11]uint64{0, 0, 10, 110, 1110, 11110, 111110, 1111110, 11111110, 111111110, 1111111110}
+
+// sums measures the first rows of one fragment.
+type sums struct {
+	fixed uint64 // length of a half without its offset, as long as the address has the width of the first one
+	cross uint64 // offset from which on addresses are one digit longer; 2^32 if there is none
+	zero  bool   // fragment 0: the address is the offset
+}
+
+func newSums(f fri.FragID) sums {
+	base := uint64(f) << 32
+	s := sums{fixed: uint64(width(base) + width(uint64(f)) + 2), cross: maxRows, zero: f == 0}
+	if w := width(base); w < 20 && !s.zero {
+		s.cross = min(maxRows, pow10[w]-base)
+	}
+	if s.zero {
+		s.fixed--
+	}
+	return s
+}
+
+// prefix is the total length of the halves of the first n rows, n <= 2^32: halfBytes in a few instructions.
+func (s *sums) prefix(n uint64) uint64 {
+	if n == 0 {
+		return 0
+	}
+	w := width(n - 1)
+	offsets := n*uint64(w) - tens[w]
+	t := n*s.fixed + offsets
+	if n > s.cross {
+		t += n - s.cross
+	}
+	if s.zero {
+		t += offsets
+	}
+	return t
+}

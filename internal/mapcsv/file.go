@@ -109,6 +109,9 @@ func (t *text) give(c *cursor) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.cursors) >= t.idle {
+		if r, ok := t.cursors[0].r.(interface{ release() }); ok {
+			r.release()
+		}
 		t.cursors = slices.Delete(t.cursors, 0, 1)
 	}
 	t.cursors = append(t.cursors, c)

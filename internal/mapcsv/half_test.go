@@ -69,6 +69,10 @@ func TestHalfBytes(t *testing.T) {
 		if got := halfBytes(f, lo, n); got != want {
 			t.Fatalf("halfBytes = %d, want %d", got, want)
 		}
+		s := newSums(f)
+		if got := s.prefix(lo+n) - s.prefix(lo); got != want {
+			t.Fatalf("prefix = %d, want %d", got, want)
+		}
 	})
 }
 
@@ -103,4 +107,3 @@ func TestHalfPut(t *testing.T) {
 		}
 	})
 }
-

@@ -61,7 +61,7 @@ func newOrderedIndex(m ordered) (*orderedIndex, error) {
 func (x *orderedIndex) lineBytes(m ordered, i int, rows, survivors uint64) uint64 {
 	s := &x.src.list[i]
 	first := m.First(s.pos)
-	return halfBytes(s.frag, 0, rows) + 2*rows + 2*(rows-survivors) +
+	return s.sums.prefix(rows) + 2*rows + 2*(rows-survivors) +
 		x.dst.prefix(first+survivors) - x.dst.prefix(first)
 }
 

@@ -1,0 +1,126 @@
+package mapcsv
+
+import (
+	"context"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/frifs/frifs/fri"
+	"github.com/frifs/frifs/rowmap"
+	"github.com/frifs/frifs/rowmap/rowmaptest"
+)
+
+// history opens a synthetic content.
+func history(t fataler, r fri.Reader) *fri.History {
+	t.Helper()
+	h, err := fri.Open(context.Background(), r, fri.Options{IndexVersion: 1})
+	if err != nil {
+		t.Fatalf("fri.Open: %v", err)
+	}
+	if h.Broken != nil || len(h.Errors) > 0 {
+		t.Fatalf("synthetic history: %v, %v", h.Broken, h.Errors)
+	}
+	return h
+}
+
+func newOrdered(t fataler, c rowmaptest.Compactions, cache int64) *rowmap.Ordered {
+	t.Helper()
+	m, err := rowmap.NewOrdered(history(t, c.History()).Transitions[0], rowmap.Options{Cache: rowmap.NewCache(cache)})
+	if err != nil {
+		t.Fatalf("NewOrdered: %v", err)
+	}
+	return m
+}
+
+var (
+	tenMillion = rowmaptest.Compactions{Fragments: 10, Rows: 1 << 20, DestRows: 4 << 20, FirstID: 12, Deleted: 0.05}
+	billion    = rowmaptest.Compactions{Fragments: 1000, Rows: 1e6, DestRows: 5e6, FirstID: 1200, Deleted: 0.05}
+)
+
+// cpuTime is the processor time that this process has used, in ns: on a shared machine it says more than the clock.
+func cpuTime() int64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+// benchSequential reads a file in pieces, from its start again when the end is reached.
+func benchSequential(b *testing.B, f File, piece int) {
+	b.Helper()
+	ctx := context.Background()
+	size, err := f.Size(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := make([]byte, piece)
+	b.SetBytes(int64(piece))
+	off := int64(0)
+	start := cpuTime()
+	for b.Loop() {
+		if off+int64(piece) > size {
+			off = 0
+		}
+		if n, err := f.ReadAt(ctx, p, off); n != piece || err != nil {
+			b.Fatalf("ReadAt = %d, %v", n, err)
+		}
+		off += int64(piece)
+	}
+	b.ReportMetric(float64(piece)*float64(b.N)*1e3/float64(cpuTime()-start), "cpu-MB/s")
+}
+
+// benchRandom reads 4 KiB anywhere in [lo, hi) of a file; hi 0 means its end.
+func benchRandom(b *testing.B, f File, lo, hi int64) {
+	b.Helper()
+	ctx := context.Background()
+	size, err := f.Size(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if hi == 0 {
+		hi = size
+	}
+	p := make([]byte, 4096)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for b.Loop() {
+		if n, err := f.ReadAt(ctx, p, lo+rnd.Int64N(hi-lo-4096)); n != 4096 || err != nil {
+			b.Fatalf("ReadAt = %d, %v", n, err)
+		}
+	}
+}
+
+func orderedCSV(m ordered) *text {
+	return newText(mappingHeader, &orderedBody{m, &lazy[orderedIndex]{}})
+}
+
+func BenchmarkMappingCSVOrdered(b *testing.B) {
+	b.Run("rows=10M", func(b *testing.B) { benchSequential(b, orderedCSV(newOrdered(b, tenMillion, 64<<20)), 1<<17) })
+	b.Run("rows=1e9,cold", func(b *testing.B) { benchSequential(b, orderedCSV(newOrdered(b, billion, 1<<20)), 1<<17) })
+}
+
+func BenchmarkOrderedSize1e9(b *testing.B) {
+	m := newOrdered(b, billion, 1<<20)
+	for b.Loop() {
+		if n, err := orderedCSV(m).Size(context.Background()); err != nil || n < 4e10 {
+			b.Fatal(n, err)
+		}
+	}
+}
+
+func BenchmarkOrderedRead4K(b *testing.B) {
+	b.Run("cached", func(b *testing.B) { benchRandom(b, orderedCSV(newOrdered(b, tenMillion, 64<<20)), 0, 0) })
+	b.Run("rows=1e9,cold", func(b *testing.B) { benchRandom(b, orderedCSV(newOrdered(b, billion, 1<<20)), 0, 0) })
+}
+
+func BenchmarkInverseOrdered(b *testing.B) {
+	f := newText(inverseHeader, &orderedInverse{m: newOrdered(b, tenMillion, 64<<20), index: &lazy[orderedIndex]{}})
+	benchSequential(b, f, 1<<17)
+}
+
+func BenchmarkMappingArrowOrdered(b *testing.B) {
+	m := newOrdered(b, tenMillion, 64<<20)
+	f := &arrowFile{m: m, batch: batchRows, dropped: func(context.Context, uint64, uint64) (uint64, error) { return 0, nil }}
+	benchSequential(b, f, 1<<17)
+}
