@@ -7,7 +7,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-const pageRows = 1 << 16
+const (
+	pageRows  = 1 << 16
+	pageBytes = pageRows / 8
+)
 
 // page is the deletions among 65,536 offsets of a fragment.
 type page [pageRows / 64]uint64
@@ -21,6 +24,7 @@ type deletions struct {
 	t     *Translator
 	bm    *roaring.Bitmap
 	pages []atomic.Pointer[page] // by offset / 65,536, up to the highest deleted one
+	seen  []atomic.Uint32        // look-ups per page that is not decoded
 }
 
 // deletionsOf returns the deletions of a live fragment; nil for none. ok is false where they cannot be read.
@@ -43,8 +47,9 @@ func (t *Translator) deletionsOf(ctx context.Context, n *node) (d *deletions, ok
 	case bm == nil || bm.IsEmpty():
 		return nil, true, nil
 	}
-	d = &deletions{t: t, bm: bm, pages: make([]atomic.Pointer[page], bm.Maximum()/pageRows+1)}
-	if t.delUsed.Add(int64(len(d.pages))*8) > t.budget {
+	pages := bm.Maximum()/pageRows + 1
+	d = &deletions{t: t, bm: bm, pages: make([]atomic.Pointer[page], pages), seen: make([]atomic.Uint32, pages)}
+	if t.delUsed.Add(int64(pages)*12) > t.budget {
 		t.forget()
 		return d, true, nil
 	}
@@ -79,15 +84,8 @@ func (t *Translator) forget() {
 	})
 }
 
-// page returns the page that holds offset off.
-func (d *deletions) page(off uint32) *page {
-	i := off / pageRows
-	if d == nil || int(i) >= len(d.pages) {
-		return noneDeleted
-	}
-	if p := d.pages[i].Load(); p != nil {
-		return p
-	}
+// build decodes page i.
+func (d *deletions) build(i uint32) *page {
 	first := i * pageRows
 	it := d.bm.Iterator()
 	it.AdvanceIfNeeded(first)
@@ -103,14 +101,50 @@ func (d *deletions) page(off uint32) *page {
 		p[v%pageRows/64] |= 1 << (v % 64)
 	}
 	d.pages[i].Store(p)
-	if p != noneDeleted && d.t.delUsed.Add(pageRows/8) > d.t.budget {
+	if p != noneDeleted && d.t.delUsed.Add(pageBytes) > d.t.budget {
 		d.t.forget()
 	}
 	return p
 }
 
-// has reports whether the offset within the page is deleted.
-func (p *page) has(off uint32) bool { return p[off%pageRows/64]>>(off%64)&1 != 0 }
+// worthPage is how many look-ups a page has to get before it is decoded: decoding costs as much as some hundred of
+// them.
+const worthPage = 256
+
+// deletionCursor remembers the page of the last look-up.
+type deletionCursor struct {
+	d   *deletions
+	key uint32
+	p   *page
+	n   int // look-ups since key changed
+}
+
+func (d *deletions) cursor() deletionCursor { return deletionCursor{d: d, key: 1 << 31} }
+
+// has reports whether the row at an offset is deleted.
+func (c *deletionCursor) has(off uint32) bool {
+	if off/pageRows != c.key {
+		c.key, c.n, c.p = off/pageRows, 0, noneDeleted
+		if int(c.key) < len(c.d.pages) {
+			c.p = c.d.pages[c.key].Load()
+		}
+	}
+	if c.p != nil {
+		return c.p[off%pageRows/64]>>(off%64)&1 != 0
+	}
+	return c.slow(off)
+}
+
+// slow looks into the compressed bitmap, until the page is worth decoding: a run through it always is; look-ups here
+// and there are only while there is room, or pages would push each other out.
+func (c *deletionCursor) slow(off uint32) bool {
+	c.n++
+	seen := c.d.seen[c.key].Add(1)
+	if c.n > worthPage || seen > worthPage && c.d.t.delUsed.Load()+pageBytes <= c.d.t.budget {
+		c.p = c.d.build(c.key)
+	}
+	return c.d.bm.Contains(off)
+}
 
 // between counts the deleted offsets in [from, to).
 func (d *deletions) between(from, to uint64) uint64 {

@@ -172,12 +172,13 @@ func (t *Translator) markDeleted(ctx context.Context, addrs []fri.RowAddr, r *Re
 			if err != nil {
 				return err
 			}
+			c := d.cursor()
 			for i := lo; i < hi && (d != nil || !ok); i++ {
 				switch {
 				case r.Outcome[i] != Same && r.Outcome[i] != Moved:
 				case !ok:
 					r.Outcome[i] = Unresolved
-				case d.page(addrs[i].Offset()).has(addrs[i].Offset()):
+				case c.has(addrs[i].Offset()):
 					r.Outcome[i] = DeletedNow
 				}
 			}

@@ -192,12 +192,9 @@ func (t *Translator) settleStart(ctx context.Context, n *node, addrs, out []fri.
 	if d == nil {
 		return nil
 	}
-	p, key := d.page(addrs[0].Offset()), addrs[0]>>16
+	c := d.cursor()
 	for i, a := range addrs {
-		if a>>16 != key {
-			p, key = d.page(a.Offset()), a>>16
-		}
-		if p.has(a.Offset()) && o[i] == Same {
+		if c.has(a.Offset()) && o[i] == Same {
 			o[i] = DeletedNow
 		}
 	}
@@ -219,15 +216,9 @@ func (t *Translator) settle(ctx context.Context, w *work, s *step, lo int, idx [
 		}
 		return nil
 	}
-	var (
-		n     *node
-		v     verdict
-		d     *deletions
-		p     *page
-		frag  = ^fri.RowAddr(0)
-		key   = ^fri.RowAddr(0)
-		plain = t.isPlain(s)
-	)
+	plain := t.isPlain(s)
+	w.forgetLandings()
+	var at *landing
 	for k, what := range o {
 		i := lo + k
 		if idx != nil {
@@ -243,36 +234,21 @@ func (t *Translator) settle(ctx context.Context, w *work, s *step, lo int, idx [
 			continue
 		case plain:
 		default:
-			if a>>32 != frag {
-				frag = a >> 32
-				n = t.node(uint32(frag))
-				v = t.next(n, s)
-				d = nil
-				key = ^fri.RowAddr(0)
-				if v.end && v.what == Moved {
-					del, ok, err := t.deletionsOf(ctx, n)
-					if err != nil {
-						return err
-					}
-					if d = del; !ok {
-						v.what = Unresolved
-					}
+			if f := uint32(a >> 32); at == nil || at.frag != f {
+				var err error
+				if at, err = t.landing(ctx, w, s, f); err != nil {
+					return err
 				}
 			}
 			switch {
-			case v.s != nil:
-				w.later(v.s, int32(i))
-			case v.what != Moved:
-				what = v.what
-			case uint64(uint32(a)) >= n.limit:
+			case at.v.s != nil:
+				w.later(at.v.s, int32(i))
+			case at.v.what != Moved:
+				what = at.v.what
+			case uint64(uint32(a)) >= at.limit:
 				what = Unresolved // the record promised a row that the manifest does not have
-			case d != nil:
-				if a>>16 != key {
-					p, key = d.page(uint32(a)), a>>16
-				}
-				if p.has(uint32(a)) {
-					what = DeletedNow
-				}
+			case at.c.d != nil && at.c.has(uint32(a)):
+				what = DeletedNow
 			}
 		}
 		r.New[i], r.Outcome[i] = a, what
@@ -281,6 +257,38 @@ func (t *Translator) settle(ctx context.Context, w *work, s *step, lo int, idx [
 		}
 	}
 	return nil
+}
+
+// landing is what there is to know of a fragment that a step moved rows into.
+type landing struct {
+	frag  uint32
+	epoch uint32 // of the settle call it was found for
+	v     verdict
+	limit uint64
+	c     deletionCursor // c.d is nil where nothing is deleted
+}
+
+// landing looks f up, first among those that this call of settle met.
+func (t *Translator) landing(ctx context.Context, w *work, s *step, f uint32) (*landing, error) {
+	at := &w.landings[f%landings]
+	if at.epoch == w.epoch && at.frag == f {
+		return at, nil
+	}
+	n := t.node(f)
+	*at = landing{frag: f, v: t.next(n, s), limit: n.limit}
+	if at.v.end && at.v.what == Moved {
+		d, ok, err := t.deletionsOf(ctx, n)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok:
+			at.v.what = Unresolved
+		case d != nil:
+			at.c = d.cursor()
+		}
+	}
+	at.epoch = w.epoch
+	return at, nil
 }
 
 // forward applies the mapping of s to addrs. Addresses that need what is corrupt get no status; nothing is lost for

@@ -8,9 +8,6 @@ import (
 	"github.com/frifs/frifs/fri"
 )
 
-// histories is the number of random histories of the property tests.
-const histories = 4000
-
 func newResults(n int) *Results {
 	return &Results{New: make([]fri.RowAddr, n), Outcome: make([]Outcome, n), Last: make([]fri.RowAddr, n)}
 }
@@ -49,7 +46,7 @@ func TestRandomHistories(t *testing.T) {
 		if seed%2 == 0 {
 			live = hinted{w}
 		}
-		tr := New(w.h, live, w.open, Options{DeletionBytes: 20000})
+		tr := New(w.h, live, w.open, Options{DeletionBytes: 200})
 		r := newResults(len(addrs))
 		if err := tr.Translate(ctx, addrs, r); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -24,6 +24,19 @@ type work struct {
 	in, out []fri.RowAddr // gathered batch
 	o       []Outcome
 	idx     []int32
+
+	landings [landings]landing // by fragment id modulo their number
+	epoch    uint32            // landings of other epochs are void
+}
+
+// landings is how many destinations of a step are remembered while its answers are settled.
+const landings = 1024
+
+// forgetLandings voids what was remembered for another step.
+func (w *work) forgetLandings() {
+	if w.epoch++; w.epoch == 0 {
+		w.landings, w.epoch = [landings]landing{}, 1
+	}
 }
 
 // waiting is what waits for one step: spans of the input that it is the first step of, and positions of addresses

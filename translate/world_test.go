@@ -165,7 +165,7 @@ func digestOf(ds []fri.Digest, f fri.FragID) (fri.Digest, bool) {
 
 // randomRows favours the edges of words and, rarely, of containers.
 func randomRows(rnd *rand.Rand) uint64 {
-	if rnd.IntN(400) == 0 {
+	if rnd.IntN(8000) == 0 {
 		return []uint64{65535, 65536, 65537, 131072}[rnd.IntN(4)]
 	}
 	return []uint64{0, 1, 2, 7, 10, 63, 64, 65, 100, 128, 200}[rnd.IntN(11)]
