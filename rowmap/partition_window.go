@@ -1,0 +1,236 @@
+package rowmap
+
+import (
+	"context"
+	"sync"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/fri"
+)
+
+// windowBytes bounds a window; a window also takes at most a third of the cache.
+const windowBytes = 64 << 20
+
+// Window is the inverse of consecutive destination rows: all rows numbered [Start, Start+Len()) when the destinations
+// follow each other in recorded order. It is made in one pass over the labels, whatever the number of destinations,
+// and is immutable.
+type Window struct {
+	p     *Partition
+	Start uint64
+	small []uint32 // positions, where they fit
+	large []uint64
+}
+
+// Len returns the number of rows.
+func (w *Window) Len() int { return max(len(w.small), len(w.large)) }
+
+// Addrs writes the source addresses of rows [from, from+len(out)) of the window, counted from its start. The rows must
+// be in the window.
+func (w *Window) Addrs(from int, out []fri.RowAddr) {
+	var lo, hi, base uint64
+	if w.small != nil {
+		for i, v := range w.small[from:][:len(out)] {
+			pos := uint64(v)
+			if pos-lo >= hi-lo {
+				lo, hi, base = w.p.sourceSpan(pos)
+			}
+			out[i] = fri.RowAddr(base + pos)
+		}
+		return
+	}
+	for i, pos := range w.large[from:][:len(out)] {
+		if pos-lo >= hi-lo {
+			lo, hi, base = w.p.sourceSpan(pos)
+		}
+		out[i] = fri.RowAddr(base + pos)
+	}
+}
+
+// InverseWindow makes the inverse of up to limit consecutive destination rows from offset off of destination dst on,
+// into the following destinations. It costs one pass over all labels (some nanoseconds a source row) and 4 bytes a
+// row, 8 where the partition has more than 2^32 rows; nothing is kept. A sequential reader of all destinations that
+// holds a window of a few million rows needs one pass per window, and never decodes a block per destination.
+// InverseRun does this by itself for runs that follow each other.
+func (p *Partition) InverseWindow(ctx context.Context, dst int, off uint64, limit int) (*Window, error) {
+	if dst < 0 || dst >= len(p.t.Destinations) || off > p.t.Destinations[dst].PhysicalRows || limit < 0 {
+		return nil, fault.New("rowmap.InverseWindow", "", fault.Invalid, "destination %d of %d, offset %d, %d rows", dst, len(p.t.Destinations), off, limit)
+	}
+	return p.window(ctx, p.destStart[dst]+off, uint64(limit))
+}
+
+// window makes the window of rows [start, start+n), cut to what exists.
+func (p *Partition) window(ctx context.Context, start, n uint64) (*Window, error) {
+	n = min(n, p.destRows()-start)
+	w := &Window{p: p, Start: start}
+	wide := p.grid.rows > 1<<32
+	if wide {
+		w.large = make([]uint64, n)
+	} else {
+		w.small = make([]uint32, n)
+	}
+	// The destinations that have rows in the window; others may be skipped.
+	lo, hi := p.destSpan(start, start+n)
+	s := &labelScratch{}
+	next := make([]uint64, p.null+1)
+	for i := range p.LabelBlocks() {
+		if err := ctx.Err(); err != nil {
+			return nil, fault.Wrap("rowmap.InverseWindow", "", err)
+		}
+		if skip, err := p.untouched(ctx, i, lo, hi); err != nil {
+			return nil, err
+		} else if skip {
+			continue
+		}
+		b, err := p.labelsOnce(ctx, i, s)
+		if err != nil {
+			return nil, err
+		}
+		// A row's place in the window; rows before it wrap around to huge numbers, so one comparison decides.
+		for d, c := range b.Before {
+			next[d] = p.destStart[d] + uint64(c) - start
+		}
+		next[p.null] = 1 << 63
+		switch {
+		case b.NullBits != nil:
+			p.collectSparse(b, next, w)
+		case wide:
+			collect(b.Labels, next, w.large, b.First)
+		default:
+			collect(b.Labels, next, w.small, uint32(b.First))
+		}
+	}
+	return w, nil
+}
+
+// collect puts the position of each row of a block into its place.
+func collect[P uint32 | uint64](labels []uint16, next []uint64, out []P, first P) {
+	for i, l := range labels {
+		if int(l) >= len(next) { // never: labels are checked when they are read
+			return
+		}
+		v := next[l]
+		next[l] = v + 1
+		if v < uint64(len(out)) {
+			out[v] = first + P(i)
+		}
+	}
+}
+
+// collectSparse is collect for blocks with separate null marks.
+func (p *Partition) collectSparse(b *LabelBlock, next []uint64, w *Window) {
+	for i, l := range b.Labels {
+		if b.Null(i, int(p.null)) {
+			continue
+		}
+		v := next[l]
+		next[l] = v + 1
+		switch {
+		case v < uint64(len(w.small)):
+			w.small[v] = uint32(b.First) + uint32(i)
+		case v < uint64(len(w.large)):
+			w.large[v] = b.First + uint64(i)
+		}
+	}
+}
+
+// destSpan returns the destinations [lo, hi) that hold rows [from, to) in destination order.
+func (p *Partition) destSpan(from, to uint64) (lo, hi int) {
+	n := len(p.t.Destinations)
+	for lo < n && p.destStart[lo+1] <= from {
+		lo++
+	}
+	for hi = lo; hi < n && p.destStart[hi] < to; hi++ {
+	}
+	return lo, hi
+}
+
+// untouched reports whether none of the destinations [lo, hi) receives a row in label block i, by the counts.
+func (p *Partition) untouched(ctx context.Context, i, lo, hi int) (bool, error) {
+	if p.joined == 0 {
+		return lo == hi, nil
+	}
+	from := uint64(i) * p.joined
+	before, err := p.grid.before(ctx, from)
+	if err != nil {
+		return false, err
+	}
+	after, err := p.grid.row(ctx, min(from+p.joined, p.grid.blocks())-1)
+	if err != nil {
+		return false, err
+	}
+	for d := lo; d < hi; d++ {
+		if before[d] != after[d] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// windowRows is the number of rows of the windows that InverseRun makes.
+func (p *Partition) windowRows() uint64 {
+	width := uint64(4)
+	if p.grid.rows > 1<<32 {
+		width = 8
+	}
+	return max(uint64(min(windowBytes, max(p.cache.budget, 0)/3))/width, labelBlockRows)
+}
+
+// windowRun answers a run of consecutive destination rows from cached windows.
+func (p *Partition) windowRun(ctx context.Context, row uint64, out []fri.RowAddr) error {
+	size := p.windowRows()
+	for len(out) > 0 {
+		k := row / size
+		w, err := p.windows.get(ctx, int(k), func(ctx context.Context) (*Window, int64, error) {
+			w, err := p.window(ctx, k*size, size)
+			if err != nil {
+				return nil, 0, err
+			}
+			return w, int64(4*len(w.small) + 8*len(w.large)), nil
+		})
+		if err != nil {
+			return err
+		}
+		from := int(row - w.Start)
+		n := min(len(out), w.Len()-from)
+		w.Addrs(from, out[:n])
+		row += uint64(n)
+		out = out[n:]
+	}
+	return nil
+}
+
+// ordersFit reports whether the orders of all blocks fit half of the cache, so that windows would not pay.
+func (p *Partition) ordersFit() bool {
+	per := 2*int64(p.rows) + 8*int64(p.null)
+	return per*int64(p.LabelBlocks()) <= p.cache.budget/2
+}
+
+const (
+	// sequenceSlack is how far from the end of the last run another one may begin and still go on with it: readers
+	// ahead do not keep the order strictly.
+	sequenceSlack = 1 << 20
+	// sequenceRuns and sequenceRows are how many runs and rows make a sequence.
+	sequenceRuns = 16
+	sequenceRows = 1 << 15
+)
+
+// sequence notices runs that follow each other.
+type sequence struct {
+	mu   sync.Mutex // protects the fields below
+	end  uint64
+	runs int
+	rows uint64
+}
+
+// next notes a run and reports whether it is part of a long sequence.
+func (q *sequence) next(row uint64, n int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if d := int64(row - q.end); d < -sequenceSlack || d > sequenceSlack {
+		q.runs, q.rows = 0, 0
+	}
+	q.end = row + uint64(n)
+	q.runs++
+	q.rows += uint64(n)
+	return q.runs > sequenceRuns && q.rows > sequenceRows
+}
