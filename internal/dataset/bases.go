@@ -70,9 +70,9 @@ func (d *Dataset) base(ctx context.Context, m *Manifest, rec *pb.BasePath) (Base
 	}
 	if !store.IsURI(uri) && !d.opt.FollowOutside {
 		// A link on the way must not lead to where the path itself may not.
-		if real, err := filepath.EvalSymlinks(uri); err == nil && !withinAny(realRoots(roots), real) {
+		if target, err := filepath.EvalSymlinks(uri); err == nil && !withinAny(realRoots(roots), target) {
 			return Base{}, fault.New(op, m.where, fault.Denied,
-				"base %d lies at %s, which a symbolic link leads to %s, outside the allowed roots: admit it with --allow-base %s", id, uri, real, real)
+				"base %d lies at %s, which a symbolic link leads to %s, outside the allowed roots: admit it with --allow-base %s", id, uri, target, target)
 		}
 	}
 	switch rel, inside := below(own, uri); {
@@ -166,8 +166,8 @@ func realRoots(roots []string) []string {
 	out := make([]string, 0, len(roots))
 	for _, r := range roots {
 		if !store.IsURI(r) {
-			if real, err := filepath.EvalSymlinks(r); err == nil {
-				r = real
+			if target, err := filepath.EvalSymlinks(r); err == nil {
+				r = target
 			}
 		}
 		out = append(out, r)

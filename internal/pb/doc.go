@@ -13,3 +13,5 @@
 //
 // The messages of the fragment reuse index are not here: package fri reads them in place from the raw wire.
 package pb
+
+//go:generate ./generate.sh

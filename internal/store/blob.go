@@ -20,8 +20,9 @@ import (
 // Blob is a store in a gocloud bucket. Make one with NewBlob or OpenURI.
 type Blob struct {
 	bucket *blob.Bucket
-	base   string // URI of the bucket's root
-	prefix string // of this store in the bucket, no slash at either end
+	root   string // URI of the first store, which stands for the keys below prefix
+	prefix string // of the first store in the bucket, no slash at either end
+	sub    string // of this store below the first one
 	opt    Options
 	guard  *fence // file:// only: links may not leave the bucket's directory
 	bad    error  // Sub was given an invalid name
@@ -30,19 +31,11 @@ type Blob struct {
 // NewBlob returns the store of a bucket. uri names it in messages and must hold no credentials. The caller keeps
 // ownership of the bucket.
 func NewBlob(b *blob.Bucket, uri string, opt Options) *Blob {
-	return &Blob{bucket: b, base: strings.TrimSuffix(uri, "/"), opt: opt}
-}
-
-// at returns the store whose keys start with prefix, under the same base URI (which names the prefix already).
-func (s *Blob) at(prefix string) *Blob {
-	t := *s
-	t.prefix = prefix
-	t.base = strings.TrimSuffix(strings.TrimSuffix(s.base, prefix), "/")
-	return &t
+	return &Blob{bucket: b, root: uri, opt: opt}
 }
 
 // URI implements Store.
-func (s *Blob) URI() string { return Join(s.base, s.prefix) }
+func (s *Blob) URI() string { return Join(s.root, s.sub) }
 
 // Local implements Store: a bucket has no local path, not even one of file://.
 func (s *Blob) Local() (string, bool) { return "", false }
@@ -56,7 +49,7 @@ func (s *Blob) Sub(dir string) Store {
 	if err := CheckName(dir); err != nil && t.bad == nil {
 		t.bad = err
 	}
-	t.prefix = Join(s.prefix, dir)
+	t.sub = Join(s.sub, dir)
 	return &t
 }
 
@@ -73,7 +66,7 @@ func (s *Blob) key(ctx context.Context, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
-	key := Join(s.prefix, name)
+	key := Join(Join(s.prefix, s.sub), name)
 	if s.guard != nil {
 		if _, err := s.guard.resolve(filepath.Join(s.guard.root, filepath.FromSlash(key))); err != nil {
 			return "", err
@@ -204,7 +197,7 @@ func (s *Blob) ReadRange(ctx context.Context, name string, off, n int64) ([]byte
 	if err != nil {
 		return nil, s.fail(ctx, call, op, name, err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	_, n, err = clip(off, n, r.Size())
 	if err != nil {
 		return nil, s.fail(ctx, nil, op, name, err)
@@ -263,7 +256,7 @@ func (r *blobReader) ReadAtContext(ctx context.Context, p []byte, off int64) (in
 	if err != nil {
 		return 0, r.gone(r.s.fail(ctx, call, op, r.obj.Name, err))
 	}
-	defer br.Close()
+	defer func() { _ = br.Close() }()
 	if now := (Object{Size: br.Size(), Modified: br.ModTime()}); !r.obj.SameContent(now) {
 		return 0, fault.New(op, where, fault.Stale, "the object was replaced: %d bytes now, %d when it was opened", now.Size, r.obj.Size)
 	}

@@ -42,7 +42,9 @@ func openBucket(ctx context.Context, u *url.URL, opt Options) (Store, error) {
 		}
 		return nil, failure(ctx, nil, op, shown, 0, kindOfBlob(err), err)
 	}
-	return NewBlob(b, shown, opt).at(prefix), nil
+	s := NewBlob(b, shown, opt)
+	s.prefix = prefix
+	return s, nil
 }
 
 // openFile opens a file:// URI through gocloud. Metadata side files and temporary directories are a writer's matter.

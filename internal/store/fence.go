@@ -17,24 +17,24 @@ type fence struct {
 
 // newFence makes the fence around dir, which must exist.
 func newFence(dir string) (*fence, error) {
-	real, err := filepath.EvalSymlinks(dir)
+	target, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &fence{real}, nil
+	return &fence{target}, nil
 }
 
 // resolve returns the real path of p, or fault.Denied if that is not below the fence.
 func (f *fence) resolve(p string) (string, error) {
-	real, err := filepath.EvalSymlinks(p)
+	target, err := filepath.EvalSymlinks(p)
 	if err != nil {
 		return "", err
 	}
-	if !Within(f.root, real) {
+	if !Within(f.root, target) {
 		return "", fault.New("store.resolve", p, fault.Denied,
 			"a symbolic link leaves the root %s: links to the outside are not followed unless allowed", f.root)
 	}
-	return real, nil
+	return target, nil
 }
 
 // Within reports whether the cleaned path p is root or lies below it, by whole path elements.

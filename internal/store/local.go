@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -61,7 +62,8 @@ func (s *local) fail(ctx context.Context, op, name string, err error) error {
 
 // bare drops the operation and the path that os puts into its errors; our own error carries them.
 func bare(err error) error {
-	if pe, ok := err.(*fs.PathError); ok {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
 		return pe.Err
 	}
 	return err
@@ -118,7 +120,7 @@ func (s *local) List(ctx context.Context, dir string) ([]Object, error) {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -232,7 +234,7 @@ func (s *local) ReadRange(ctx context.Context, name string, off, n int64) ([]byt
 	}
 	p := make([]byte, n)
 	got, err := r.ReadAtContext(ctx, p, off)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return p[:got], nil
@@ -290,11 +292,11 @@ func (r *localReader) ReadAtContext(ctx context.Context, p []byte, off int64) (i
 		}
 		n, err := r.f.ReadAt(want[done:min(len(want), done+localChunk)], off+int64(done))
 		done += n
-		if err == io.EOF && done < len(want) {
+		if errors.Is(err, io.EOF) && done < len(want) {
 			return done, fault.New(op, fmt.Sprintf("%s @%d", r.where, off+int64(done)), fault.Stale,
 				"the file ends here, but had %d bytes when it was opened", r.obj.Size)
 		}
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return done, failure(ctx, nil, op, r.where, 0, kindOfOS(err), bare(err))
 		}
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"regexp"
 	"strings"
@@ -35,7 +36,8 @@ func WithoutCredentials(u *url.URL) string {
 
 // bareURLError drops the URL, which may hold credentials, from an error of url.Parse.
 func bareURLError(err error) error {
-	if ue, ok := err.(*url.Error); ok {
+	var ue *url.Error
+	if errors.As(err, &ue) {
 		return ue.Err
 	}
 	return err

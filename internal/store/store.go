@@ -58,9 +58,9 @@ func (o Object) SameContent(p Object) bool {
 // can tell.
 type Reader interface {
 	io.ReaderAt
+	io.Closer
 	ReadAtContext(ctx context.Context, p []byte, off int64) (int, error)
 	Size() int64
-	Close() error
 	// Stat returns the object as it was when it was opened.
 	Stat() Object
 }

@@ -1,5 +1,3 @@
-// Package storetest wraps a store for tests: it counts the calls, delays them, and makes chosen ones fail. It is no
-// part of the product and keeps no promise to anyone but the project's tests.
 package storetest
 
 import (
