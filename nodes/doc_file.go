@@ -2,7 +2,9 @@ package nodes
 
 import (
 	"context"
+	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/frifs/frifs/fault"
 )
@@ -39,22 +41,63 @@ func (f *docFile) peek() (Attr, bool) {
 	return f.attr(r.size), true
 }
 
+func (f *docFile) make(ctx context.Context) (*rendered, int64, error) {
+	d, err := f.build(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := d.render(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	return r, r.cost(), nil
+}
+
+// rendered returns the document: from the cache, made within the request, or, for a C2 file, made by a job.
 func (f *docFile) rendered(ctx context.Context) (*rendered, error) {
-	r, err := f.t.docs.get(ctx, f.ino, func(ctx context.Context) (*rendered, int64, error) {
-		d, err := f.build(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		r, err := d.render(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		return r, r.cost(), nil
-	})
+	var r *rendered
+	var err error
+	if f.class != C2 {
+		r, err = f.t.docs.get(ctx, f.ino, f.make)
+	} else {
+		r, err = f.scanned(ctx)
+	}
 	if err != nil {
 		return nil, f.t.failed("render", f.path, err)
 	}
 	return r, nil
+}
+
+// scanned lets a job make the document. The job's result is kept in the cache of documents; where it has left that, the
+// job runs again.
+func (f *docFile) scanned(ctx context.Context) (*rendered, error) {
+	if r, ok := f.t.docs.peek(f.ino); ok {
+		return r, nil
+	}
+	key := "document " + strconv.FormatUint(f.ino, 16)
+	if _, ok := f.t.jobs.known(key); ok {
+		f.t.jobs.forgetOne(key)
+	}
+	var made atomic.Pointer[rendered]
+	_, err := f.t.jobs.size(ctx, key, f.path, func(ctx context.Context) (int64, error) {
+		r, cost, err := f.make(ctx)
+		if err != nil {
+			return 0, err
+		}
+		made.Store(r)
+		f.t.docs.put(f.ino, r, cost)
+		return r.size, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r := made.Load(); r != nil {
+		return r, nil
+	}
+	if r, ok := f.t.docs.peek(f.ino); ok {
+		return r, nil
+	}
+	return nil, fault.New("render", f.path, fault.TooLarge, "the document does not fit the cache; raise --memory")
 }
 
 // Attr implements Node.

@@ -89,6 +89,24 @@ func (f *flight[K, V]) run(ctx context.Context, l *loading[K, V], load func(cont
 		f.remove(el)
 		return
 	}
+	f.settle(l)
+}
+
+// put stores a value that was made elsewhere.
+func (f *flight[K, V]) put(key K, v V, cost int64) {
+	l := &loading[K, V]{key: key, done: make(chan struct{}), val: v, cost: cost}
+	close(l.done)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if el, ok := f.entries[key]; ok {
+		f.remove(el)
+	}
+	f.entries[key] = f.lru.PushFront(l)
+	f.settle(l)
+}
+
+// settle counts a finished entry in and makes room. The caller holds f.mu.
+func (f *flight[K, V]) settle(l *loading[K, V]) {
 	l.cost = max(l.cost, 128)
 	f.cost += l.cost
 	for el := f.lru.Back(); el != nil && f.cost > f.limit; {

@@ -94,6 +94,19 @@ func (js *jobs) join(key, path string, find func(context.Context) (int64, error)
 	return j
 }
 
+// forgetOne drops the result of a finished job.
+func (js *jobs) forgetOne(key string) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if j := js.all[key]; j != nil {
+		select {
+		case <-j.finished:
+			delete(js.all, key)
+		default:
+		}
+	}
+}
+
 // forget drops all finished jobs. The caller holds js.mu.
 func (js *jobs) forget() {
 	for k, j := range js.all {

@@ -3,6 +3,8 @@ package nodes
 import (
 	"context"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -111,6 +113,33 @@ func (e *enc) OptUint(v *uint64) {
 		return
 	}
 	e.Uint(*v)
+}
+
+// OptUint32 writes a number, or null.
+func (e *enc) OptUint32(v *uint32) {
+	if v == nil {
+		e.Null()
+		return
+	}
+	e.Uint(uint64(*v))
+}
+
+// OptInt32 writes a number, or null.
+func (e *enc) OptInt32(v *int32) {
+	if v == nil {
+		e.Null()
+		return
+	}
+	e.Int(int64(*v))
+}
+
+// StrMap writes an object with its keys in byte order.
+func (e *enc) StrMap(m map[string]string) {
+	e.Obj(func() {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			e.K(k).Str(m[k])
+		}
+	})
 }
 
 // Wide writes a u64 that may exceed 2^53 (hash, deletion id, row address) as a string.

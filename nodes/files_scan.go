@@ -1,0 +1,132 @@
+package nodes
+
+import (
+	"context"
+	"sync"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/store"
+)
+
+// statWorkers is how many files are asked for at a time by scan/files.json.
+const statWorkers = 16
+
+// found is what the store says about a file.
+type found struct {
+	present bool
+	size    int64
+	err     error
+}
+
+// scanFilesJSON is scan/files.json: files.json with what is really there. One request per file.
+func (n version) scanFilesJSON(ctx context.Context) (*document, error) {
+	f, err := n.fileList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got := make([]found, len(f.items))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(statWorkers, len(f.items)) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range next {
+				got[i] = look(ctx, f.items[i].kind, f.place(i))
+			}
+		}()
+	}
+	for i := range f.items {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, fault.Wrap("nodes.ScanFiles", n.path, err)
+	}
+	missing, differ := 0, 0
+	for i, g := range got {
+		p := f.place(i)
+		if !g.present {
+			missing++
+		} else if p.size != nil && *p.size != uint64(g.size) && f.items[i].kind != fileIndexDir {
+			differ++
+		}
+	}
+	j := newJSONDoc()
+	f.head(j)
+	j.Members(func(e *enc) {
+		e.K("missing").Int(int64(missing))
+		e.K("size_differs").Int(int64(differ))
+	})
+	j.ArrayOf("files", len(f.items), func(e *enc, i int) {
+		p, g := f.place(i), got[i]
+		e.Obj(func() {
+			e.placeMembers(f.items[i].kind, p)
+			e.K("present")
+			switch {
+			case g.err != nil && !g.present && !fault.Is(g.err, fault.NotFound):
+				e.Null()
+			default:
+				e.Bool(g.present)
+			}
+			e.K("bytes")
+			if g.present {
+				e.Int(g.size)
+			} else {
+				e.Null()
+			}
+			e.K("error").Err(g.err)
+		})
+	})
+	return j.Done(), nil
+}
+
+// look asks the store for one file; of an index directory it sums up the files.
+func look(ctx context.Context, k fileKind, p place) found {
+	if p.err != nil {
+		return found{err: p.err}
+	}
+	if k == fileIndexDir {
+		files, err := listFiles(ctx, p.store, p.path)
+		g := found{present: err == nil && len(files) > 0, err: err}
+		for _, o := range files {
+			g.size += o.Size
+		}
+		if err == nil && len(files) == 0 {
+			g.err = fault.New("nodes.ScanFiles", p.uri, fault.NotFound, "the directory is empty")
+		}
+		return g
+	}
+	o, err := p.store.Stat(ctx, p.path)
+	if err == nil && o.Dir {
+		err = fault.New("nodes.ScanFiles", p.uri, fault.Corrupt, "is a directory")
+	}
+	return found{present: err == nil, size: o.Size, err: err}
+}
+
+// maxListed bounds how many files of one directory tree are listed.
+const maxListed = 100_000
+
+// listFiles lists the files below dir, recursively, with names relative to the store's root, in byte order per level.
+// Directories without files do not show.
+func listFiles(ctx context.Context, st store.Store, dir string) ([]store.Object, error) {
+	var out []store.Object
+	todo := []string{dir}
+	for len(todo) > 0 && len(out) < maxListed {
+		d := todo[0]
+		todo = todo[1:]
+		objects, err := st.List(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if o.Dir {
+				todo = append(todo, o.Name)
+			} else {
+				out = append(out, o)
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,114 @@
+package nodes
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/mapcsv"
+)
+
+// mapFile is a file that package mapcsv computes. Its object, with what it has found out about sizes, is kept in a
+// bounded cache by inode; the size of a C2 file is found by a job.
+type mapFile struct {
+	base
+	t     *Tree
+	class Class
+	open  func(ctx context.Context) (mapcsv.File, error)
+}
+
+var (
+	_ File   = (*mapFile)(nil)
+	_ peeker = (*mapFile)(nil)
+)
+
+// Type implements Node.
+func (f *mapFile) Type() Type { return TypeFile }
+
+// Class implements File.
+func (f *mapFile) Class() Class { return f.class }
+
+// openedFileCost is what an open mapping file is taken to hold, in bytes.
+const openedFileCost = 64 << 10
+
+func (f *mapFile) file(ctx context.Context) (mapcsv.File, error) {
+	return f.t.files.get(ctx, f.ino, func(ctx context.Context) (mapcsv.File, int64, error) {
+		m, err := f.open(ctx)
+		return m, openedFileCost, err
+	})
+}
+
+func (f *mapFile) jobKey() string { return strconv.FormatUint(f.ino, 16) }
+
+func (f *mapFile) size(ctx context.Context) (int64, error) {
+	if f.class == C2 {
+		return f.t.jobs.size(ctx, f.jobKey(), f.path, func(ctx context.Context) (int64, error) {
+			m, err := f.file(ctx)
+			if err != nil {
+				return 0, err
+			}
+			return m.Size(ctx)
+		})
+	}
+	return f.t.sizes.get(ctx, f.ino, func(ctx context.Context) (int64, int64, error) {
+		m, err := f.file(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		n, err := m.Size(ctx)
+		return n, 0, err
+	})
+}
+
+func (f *mapFile) attr(size int64) Attr {
+	return Attr{Type: TypeFile, Size: size, Perm: permFile, Mtime: f.mtime, Ino: f.ino}
+}
+
+func (f *mapFile) peek() (Attr, bool) {
+	size, ok := f.t.sizes.peek(f.ino)
+	if f.class == C2 {
+		size, ok = f.t.jobs.known(f.jobKey())
+	}
+	return f.attr(size), ok
+}
+
+// Attr implements Node.
+func (f *mapFile) Attr(ctx context.Context) (Attr, error) {
+	size, err := f.size(ctx)
+	if err != nil {
+		return Attr{}, f.t.failed("stat", f.path, err)
+	}
+	return f.attr(size), nil
+}
+
+// Open implements File.
+func (f *mapFile) Open(ctx context.Context) (Handle, error) {
+	if _, err := f.size(ctx); err != nil {
+		return nil, f.t.failed("open", f.path, err)
+	}
+	m, err := f.file(ctx)
+	if err != nil {
+		return nil, f.t.failed("open", f.path, err)
+	}
+	return &mapHandle{f: f, m: m}, nil
+}
+
+type mapHandle struct {
+	f *mapFile
+	m mapcsv.File
+}
+
+// ReadAt implements Handle.
+func (h *mapHandle) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fault.New("read", h.f.path, fault.Invalid, "negative offset %d", off)
+	}
+	n, err := h.m.ReadAt(ctx, p, off)
+	if err != nil {
+		return 0, h.f.t.failed("read", h.f.path, err)
+	}
+	return n, nil
+}
+
+// Close implements Handle.
+func (h *mapHandle) Close() error { return nil }

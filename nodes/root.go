@@ -1,0 +1,110 @@
+package nodes
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/frifs/frifs/fault"
+)
+
+// Root returns the root directory of the tree.
+func (t *Tree) Root() Dir {
+	return &dir{base: base{ino: t.inode("", "root"), mtime: t.start}, volatile: true, list: t.rootList, find: t.rootFind}
+}
+
+// rootList lists the root; latest is there only if there is a version.
+func (t *Tree) rootList(ctx context.Context) (*listing, error) {
+	v, err := t.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &listing{}
+	out.add(".frifs", t.frifsDir())
+	out.add("README.txt", t.readme())
+	out.add("dataset.json", t.live.name("dataset.json"))
+	if v.hi > v.lo {
+		out.add("latest", t.latest(v))
+	}
+	out.add("versions", t.versionsDir(v))
+	return out, nil
+}
+
+func (t *Tree) rootFind(ctx context.Context, name string) (Node, error) {
+	switch name {
+	case ".frifs":
+		return t.frifsDir(), nil
+	case "README.txt":
+		return t.readme(), nil
+	case "dataset.json":
+		f, err := t.live.file(ctx, name, t.datasetJSON)
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
+	case "latest", "versions":
+		v, err := t.view(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if name == "versions" {
+			return t.versionsDir(v), nil
+		}
+		if v.hi > v.lo {
+			return t.latest(v), nil
+		}
+		return nil, fault.New("lookup", "latest", fault.NotFound, "there is no version: _versions holds no manifest with a valid name")
+	}
+	return nil, notFound("", name)
+}
+
+// versionsDir is versions/. Its modification time is that of the newest manifest.
+func (t *Tree) versionsDir(v *view) *versionsDir {
+	d := &versionsDir{base: base{ino: t.inode("versions", "versions"), path: "versions", mtime: t.start}, t: t, v: v}
+	for _, r := range v.refs[v.lo:v.hi] {
+		if r.Object.Modified.After(d.mtime) || d.mtime.Equal(t.start) {
+			d.mtime = r.Object.Modified
+		}
+	}
+	return d
+}
+
+// latest is the link to the highest version, also where its manifest is damaged.
+func (t *Tree) latest(v *view) *link {
+	r := v.refs[v.hi-1]
+	target := "versions/" + strconv.FormatUint(r.Version, 10)
+	return &link{base: base{ino: t.inode("latest", target), path: "latest", mtime: r.Object.Modified}, target: target}
+}
+
+func (t *Tree) readme() *bytesFile {
+	return &bytesFile{base: base{ino: t.inode("README.txt", readmeText), path: "README.txt", mtime: t.start}, data: []byte(readmeText)}
+}
+
+// readmeText is README.txt: how to read the mount, in one screen.
+const readmeText = `This is a Lance dataset, shown by frifs as plain files. Nothing here can be written; nothing is
+written to the dataset. Everything is computed when it is read.
+
+  dataset.json                  the dataset: uri, versions, branches, tags, flags
+  latest                        link to the newest version
+  versions/<N>/version.json     what happened in version N, and what it means ("advice")
+               manifest.json    the whole manifest, decoded
+               changes.json     what changed since the version before
+               fragments.csv    one line per fragment
+               files.json       every file that the version needs
+               fri/             the fragment reuse index: which rewrites are recorded, and where rows went
+                 history.json   the rewrites
+                 status.json    which of them are still needed, by whom, since when
+                 transitions/0001/mapping.csv    old row address -> new row address, one line per old row
+                 scan/composed.csv               every old address -> where it is in version N
+               indices/<name>/  index.json, and per segment its metadata and its files as stored
+  .frifs/                       how this mount is doing: status.json, errors.jsonl, metrics
+
+A row address is fragment * 2^32 + offset. Outcomes: same, moved, deleted_now (still there, but a
+deletion file names it), dropped (deleted before a rewrite), dangling (its fragment is gone and no
+record says where to), out_of_range, unresolved (a record that is needed cannot be used).
+ERROR.json in a directory says what cannot be shown there, and why. Listing is cheap; files below
+scan/ may have to read rows before their size is known.
+
+  jq '.transitions[] | {seq, kind, rows}' latest/fri/history.json
+  awk -F, '$1 == 4294967298' latest/fri/scan/composed.csv
+  jq .advice latest/version.json
+`

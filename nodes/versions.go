@@ -1,0 +1,197 @@
+package nodes
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// versionsDir is versions/: listed from names alone, no manifest is read.
+type versionsDir struct {
+	base
+	t *Tree
+	v *view
+}
+
+var _ Dir = (*versionsDir)(nil)
+
+// Type implements Node.
+func (d *versionsDir) Type() Type { return TypeDir }
+
+// Volatile implements Dir.
+func (d *versionsDir) Volatile() bool { return true }
+
+func (d *versionsDir) peek() (Attr, bool) {
+	return Attr{Type: TypeDir, Perm: permDir, Mtime: d.mtime, Ino: d.ino}, true
+}
+
+// Attr implements Node.
+func (d *versionsDir) Attr(context.Context) (Attr, error) {
+	a, _ := d.peek()
+	return a, nil
+}
+
+func (d *versionsDir) at(v *view, i int) version {
+	return version{t: d.t, v: v, i: i, path: "versions/" + strconv.FormatUint(v.refs[i].Version, 10)}
+}
+
+// Entries implements Dir: the versions as they are now.
+func (d *versionsDir) Entries(ctx context.Context) ([]Entry, error) {
+	v, err := d.t.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	es := make([]Entry, len(v.order))
+	attrs := make([]Attr, len(v.order))
+	for k, i := range v.order {
+		n := d.at(v, v.lo+i)
+		attrs[k] = Attr{Type: TypeDir, Perm: permDir, Mtime: v.refs[v.lo+i].Object.Modified, Ino: n.dirIno()}
+		es[k] = Entry{Name: n.path[len("versions/"):], Type: TypeDir, Ino: attrs[k].Ino, Attr: &attrs[k]}
+	}
+	return es, nil
+}
+
+// Lookup implements Dir.
+func (d *versionsDir) Lookup(ctx context.Context, name string) (Node, error) {
+	v, err := d.t.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	num, err := strconv.ParseUint(name, 10, 64)
+	if err != nil || strconv.FormatUint(num, 10) != name {
+		return nil, notFound(d.path, name)
+	}
+	i, ok := v.find(num)
+	if !ok {
+		return nil, notFound(d.path, name)
+	}
+	return d.at(v, i).dir(), nil
+}
+
+// version is one retained version in one view. It holds no data of the manifest: load gets it.
+type version struct {
+	t    *Tree
+	v    *view
+	i    int    // position in v.refs
+	path string // of its directory in the tree
+}
+
+// number is the version's number, by its file name.
+func (n version) number() uint64 { return n.v.refs[n.i].Version }
+
+// key is the content key of files that depend on this manifest only.
+func (n version) key() string { return n.v.refs[n.i].Object.Identity() }
+
+// chainKey is the content key of files that depend on older retained versions too.
+func (n version) chainKey() string { return n.v.chain[n.i] }
+
+// dirIno is the inode of the version's directory. The files in it that look at older versions make it depend on them.
+func (n version) dirIno() uint64 { return n.t.inode(n.path, n.chainKey()) }
+
+// older returns the retained version before this one.
+func (n version) older() (version, bool) {
+	if n.i == 0 {
+		return version{}, false
+	}
+	return n.sibling(n.i - 1), true
+}
+
+// sibling returns the retained version at position i of the same view.
+func (n version) sibling(i int) version {
+	return version{t: n.t, v: n.v, i: i, path: "versions/" + strconv.FormatUint(n.v.refs[i].Version, 10)}
+}
+
+// base makes the identity of a file or directory below the version, with a content key.
+func (n version) base(rel, key string, mtime time.Time) base {
+	p := n.path + "/" + rel
+	return base{ino: n.t.inode(p, key), path: p, mtime: mtime}
+}
+
+// doc makes a document file below the version that depends on this manifest only.
+func (n version) doc(l *loaded, rel string, class Class, build func(context.Context) (*document, error)) *docFile {
+	return &docFile{base: n.base(rel, n.key(), l.mtime), t: n.t, class: class, build: build}
+}
+
+// dir is the version's directory.
+func (n version) dir() *dir {
+	return &dir{
+		base: base{ino: n.dirIno(), path: n.path, mtime: n.v.refs[n.i].Object.Modified},
+		list: n.list,
+	}
+}
+
+// versionFiles are the names in a version's directory that a damaged manifest makes impossible.
+func versionFiles() []string {
+	return []string{"version.json", "manifest.json", "transaction.json", "changes.json", "fragments.csv", "files.json", "scan", "fri", "indices"}
+}
+
+func (n version) list(ctx context.Context) (*listing, error) {
+	out := &listing{}
+	l, err := n.load(ctx)
+	if err != nil {
+		if !lasting(err) {
+			return nil, err
+		}
+		var es problems
+		for _, f := range versionFiles() {
+			es.add(f, err)
+			out.bar(f, err)
+		}
+		out.add("ERROR.json", n.errorFile("", n.v.refs[n.i].Object.Modified, es))
+		return out, nil
+	}
+	out.add("version.json", n.doc(l, "version.json", C1, n.versionJSON))
+	out.add("manifest.json", n.doc(l, "manifest.json", C0, n.manifestJSON))
+	out.add("transaction.json", n.doc(l, "transaction.json", C1, n.transactionJSON))
+	changes := n.doc(l, "changes.json", C1, n.changesJSON)
+	changes.ino = n.t.inode(changes.path, n.chainKey())
+	out.add("changes.json", changes)
+	out.add("fragments.csv", n.doc(l, "fragments.csv", C0, n.fragmentsCSV))
+	out.add("files.json", n.doc(l, "files.json", C1, n.filesJSON))
+	out.add("scan", n.scanDir(l))
+	out.add("fri", n.friDir(l))
+	if len(l.logical) > 1<<40 {
+		_ = l
+	}
+	return out, nil
+}
+
+// scanDir is versions/<N>/scan/.
+func (n version) scanDir(l *loaded) *dir {
+	return &dir{base: n.base("scan", n.key(), l.mtime), list: func(ctx context.Context) (*listing, error) {
+		l, err := n.load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out := &listing{}
+		out.add("files.json", n.doc(l, "scan/files.json", C2, n.scanFilesJSON))
+		return out, nil
+	}}
+}
+
+// problem is one thing that is impossible for a version, as ERROR.json shows it.
+type problem struct {
+	file string // relative to the directory that holds ERROR.json
+	err  error
+}
+
+type problems []problem
+
+func (ps *problems) add(file string, err error) { *ps = append(*ps, problem{file, err}) }
+
+// leaveOut records that name is impossible in this listing.
+func (l *listing) leaveOut(es *problems, name string, err error) {
+	l.bar(name, err)
+	es.add(name, err)
+}
+
+// errorFile is the ERROR.json of the directory at rel below the version ("" = the version's own).
+func (n version) errorFile(rel string, mtime time.Time, es problems) *docFile {
+	if rel != "" {
+		rel += "/"
+	}
+	es = slices.Clone(es)
+	return &docFile{base: n.base(rel+"ERROR.json", n.key(), mtime), t: n.t, class: C0,
+		build: func(context.Context) (*document, error) { return errorJSON(es), nil }}
+}

@@ -1,0 +1,172 @@
+package nodes
+
+import (
+	"context"
+	"crypto/sha256"
+	"sort"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/dataset"
+)
+
+// view is the retained versions as one listing of _versions showed them. It is immutable.
+type view struct {
+	listing *dataset.Listing
+	refs    []dataset.VersionRef // all retained versions, ascending
+	chain   []string             // chain[i] names the identities of refs[0..i]: the key of what depends on older versions
+	lo, hi  int                  // refs[lo:hi] is what the tree shows
+	order   []int                // positions in refs[lo:hi] in byte order of the decimal numbers
+}
+
+// lastView keeps the last view, so that an unchanged listing gives the same one.
+type lastView struct {
+	mu sync.Mutex // protects v
+	v  *view
+}
+
+// view returns the retained versions as they are now, or as they were less than livePeriod ago.
+func (t *Tree) view(ctx context.Context) (*view, error) {
+	key := t.now().UnixNano() / int64(livePeriod)
+	return t.views.get(ctx, key, func(ctx context.Context) (*view, int64, error) {
+		l, err := t.ds.Versions(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		t.lastView.mu.Lock()
+		defer t.lastView.mu.Unlock()
+		if old := t.lastView.v; old != nil && sameListing(old.listing, l) {
+			return old, 0, nil
+		}
+		t.lastView.v = t.newView(l)
+		return t.lastView.v, 0, nil
+	})
+}
+
+func sameListing(a, b *dataset.Listing) bool {
+	if len(a.Versions) != len(b.Versions) || len(a.Detached) != len(b.Detached) || len(a.Ignored) != len(b.Ignored) {
+		return false
+	}
+	for i := range a.Versions {
+		if a.Versions[i].Version != b.Versions[i].Version || a.Versions[i].Object != b.Versions[i].Object {
+			return false
+		}
+	}
+	for i := range a.Detached {
+		if a.Detached[i] != b.Detached[i] {
+			return false
+		}
+	}
+	for k, n := range a.Ignored {
+		if b.Ignored[k] != n {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Tree) newView(l *dataset.Listing) *view {
+	v := &view{listing: l, refs: l.Versions, hi: len(l.Versions), chain: make([]string, len(l.Versions))}
+	var sum [sha256.Size]byte
+	var buf []byte
+	for i, r := range v.refs {
+		buf = append(append(buf[:0], sum[:]...), r.Object.Identity()...)
+		sum = sha256.Sum256(buf)
+		v.chain[i] = string(sum[:8])
+	}
+	if t.pin != nil {
+		v.lo = sort.Search(len(v.refs), func(i int) bool { return v.refs[i].Version >= *t.pin })
+		v.hi = v.lo
+		if v.lo < len(v.refs) && v.refs[v.lo].Version == *t.pin {
+			v.hi++
+		}
+	}
+	names := make([]string, v.hi-v.lo)
+	v.order = make([]int, len(names))
+	for i := range names {
+		names[i] = strconv.FormatUint(v.refs[v.lo+i].Version, 10)
+		v.order[i] = i
+	}
+	sort.Slice(v.order, func(a, b int) bool { return names[v.order[a]] < names[v.order[b]] })
+	return v
+}
+
+// find returns the position of a version that is shown.
+func (v *view) find(version uint64) (int, bool) {
+	i := v.lo + sort.Search(v.hi-v.lo, func(i int) bool { return v.refs[v.lo+i].Version >= version })
+	return i, i < v.hi && v.refs[i].Version == version
+}
+
+// resolvePin finds the version that the selectors name.
+func (t *Tree) resolvePin(ctx context.Context) error {
+	v, err := t.view(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case t.cfg.Version != nil:
+		if _, ok := v.find(*t.cfg.Version); !ok {
+			return fault.New("nodes.New", t.cfg.URI, fault.NotFound, "version %d is not retained; there are %s", *t.cfg.Version, v.span())
+		}
+		t.pin = t.cfg.Version
+	case !t.cfg.AsOf.IsZero():
+		i, err := t.asOf(ctx, v, t.cfg.AsOf)
+		if err != nil {
+			return err
+		}
+		t.pin = &v.refs[i].Version
+	default:
+		return nil
+	}
+	t.lastView.mu.Lock()
+	t.lastView.v = nil
+	t.lastView.mu.Unlock()
+	t.views = newFlight[int64, *view](1024, t.cfg.OpTimeout/2, t.now)
+	return nil
+}
+
+// span says in words which versions there are.
+func (v *view) span() string {
+	if len(v.refs) == 0 {
+		return "none"
+	}
+	return strconv.Itoa(len(v.refs)) + ", from " + strconv.FormatUint(v.refs[0].Version, 10) + " to " +
+		strconv.FormatUint(v.refs[len(v.refs)-1].Version, 10)
+}
+
+// asOf finds the highest version whose manifest time is not after at. Manifest times are no order, so it walks down from
+// the newest; versions that cannot be read or have no time do not match.
+func (t *Tree) asOf(ctx context.Context, v *view, at time.Time) (int, error) {
+	const batch = 16
+	for hi := len(v.refs); hi > 0; hi -= min(batch, hi) {
+		lo := hi - min(batch, hi)
+		match := make([]bool, hi-lo)
+		errs := make([]error, hi-lo)
+		var wg sync.WaitGroup
+		for i := lo; i < hi; i++ {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				m, err := t.ds.Manifest(ctx, v.refs[i])
+				if err != nil {
+					errs[i-lo] = err
+					return
+				}
+				ts, ok := m.Timestamp()
+				match[i-lo] = ok && !ts.After(at)
+			}()
+		}
+		wg.Wait()
+		for i := hi - 1; i >= lo; i-- {
+			if err := errs[i-lo]; err != nil && !lasting(err) {
+				return 0, err
+			}
+			if match[i-lo] {
+				return i, nil
+			}
+		}
+	}
+	return 0, fault.New("nodes.New", t.cfg.URI, fault.NotFound, "no version is as old as %s; there are %s", at.UTC().Format(timeLayout), v.span())
+}
