@@ -15,8 +15,10 @@ const (
 
 	// minBitmap is the shortest entry of a treemap: key, cookie, number of containers.
 	minBitmap = 4 + 8
-	// headerAhead is read behind a last container, in the hope that it holds the next fragment's header.
-	headerAhead = 4 << 10
+	// headerAhead is read behind a last container, in the hope that it holds the next fragment's header, which is
+	// mostly as long as the last one; tailLen is the part of a bitmap that mostly holds its highest bit.
+	headerAhead = 1 << 10
+	tailLen     = 512
 )
 
 // treemapReader reads the headers of a 64-bit Roaring treemap: the bytes [pos, end) of the window. Payloads are
@@ -26,6 +28,7 @@ type treemapReader struct {
 	base     int64 // what the offsets of the index count from
 	pos, end int64
 	idx      *survivorIndex
+	header   int // length of the last bitmap's header
 
 	readable  bool // the violation that read returned is one that Lance does not mind
 	inPayload bool // the violation was found in a payload
@@ -123,6 +126,7 @@ func (t *treemapReader) containers(cookie, size uint32) ([]Container, error) {
 	if table {
 		header += 4 * n
 	}
+	t.header = int(header)
 	h, err := t.peek(start, header, "a bitmap's header")
 	if err != nil {
 		return nil, err
@@ -214,29 +218,34 @@ func (t *treemapReader) runLen(c *Container, rest []Container, table bool) error
 
 // highest returns the highest offset in a fragment's last container. The rest of the payload is not checked.
 func (t *treemapReader) highest(c Container) (uint32, error) {
-	at := c.Off + t.base
-	b, err := t.w.peekJump(at, int(c.Len), headerAhead)
-	if err != nil {
-		return 0, err
-	}
+	at, n := c.Off+t.base, int(c.Len)
 	top := uint32(c.Key) << 16
-	switch c.Kind {
-	case ContainerArray:
-		return top | uint32(binary.LittleEndian.Uint16(b[len(b)-2:])), nil
-	case ContainerRun:
-		last := uint32(binary.LittleEndian.Uint16(b[len(b)-4:])) + uint32(binary.LittleEndian.Uint16(b[len(b)-2:]))
-		if last > 0xFFFF {
-			return 0, violationf(at+int64(len(b))-4, "run container %d: its last run ends at %d, past 65535", c.Key, last)
-		}
-		return top | last, nil
-	default:
-		for i := bitmapLen - 8; i >= 0; i -= 8 {
-			if w := binary.LittleEndian.Uint64(b[i:]); w != 0 {
-				return top | uint32(i*8+63-bits.LeadingZeros64(w)), nil
+	ahead := max(headerAhead, 2*t.header)
+	if c.Kind == ContainerBitmap {
+		for _, part := range [...]int{tailLen, bitmapLen} {
+			b, err := t.w.peekJump(at+int64(n-part), part, ahead)
+			if err != nil {
+				return 0, err
+			}
+			for i := part - 8; i >= 0; i -= 8 {
+				if w := binary.LittleEndian.Uint64(b[i:]); w != 0 {
+					return top | uint32((n-part+i)*8+bits.Len64(w)-1), nil
+				}
 			}
 		}
 		return 0, violationf(at, "bitmap container %d has no bit set, the header says %d", c.Key, c.Card)
 	}
+	b, err := t.w.peekJump(at+int64(n)-4, 4, ahead) // both kinds are preceded by at least two bytes of the bitmap
+	if err != nil {
+		return 0, err
+	}
+	last := uint32(binary.LittleEndian.Uint16(b[2:]))
+	if c.Kind == ContainerRun {
+		if last += uint32(binary.LittleEndian.Uint16(b)); last > 0xFFFF {
+			return 0, violationf(at+int64(n)-4, "run container %d: its last run ends at %d, past 65535", c.Key, last)
+		}
+	}
+	return top | last, nil
 }
 
 // payloads checks every container; the record is in memory.
