@@ -92,7 +92,7 @@ func benchRandom(b *testing.B, f File, lo, hi int64) {
 }
 
 func orderedCSV(m ordered) *text {
-	return newText(mappingHeader, &orderedBody{m, &lazy[orderedIndex]{}})
+	return newText(mappingHeader, &orderedBody{m: m})
 }
 
 func BenchmarkMappingCSVOrdered(b *testing.B) {
@@ -115,7 +115,7 @@ func BenchmarkOrderedRead4K(b *testing.B) {
 }
 
 func BenchmarkInverseOrdered(b *testing.B) {
-	f := newText(inverseHeader, &orderedInverse{m: newOrdered(b, tenMillion, 64<<20), index: &lazy[orderedIndex]{}})
+	f := newText(inverseHeader, &orderedInverse{m: newOrdered(b, tenMillion, 64<<20)})
 	benchSequential(b, f, 1<<17)
 }
 
@@ -123,4 +123,65 @@ func BenchmarkMappingArrowOrdered(b *testing.B) {
 	m := newOrdered(b, tenMillion, 64<<20)
 	f := &arrowFile{m: m, batch: batchRows, dropped: func(context.Context, uint64, uint64) (uint64, error) { return 0, nil }}
 	benchSequential(b, f, 1<<17)
+}
+
+func newPartition(t fataler, p rowmaptest.Pattern, cache int64) *rowmap.Partition {
+	t.Helper()
+	tr, file := p.Build()
+	m, err := rowmap.OpenPartition(context.Background(), tr, file, rowmap.Options{Cache: rowmap.NewCache(cache)})
+	if err != nil {
+		t.Fatalf("OpenPartition: %v", err)
+	}
+	return m
+}
+
+// pattern is a stable partition with a thousandth of its rows in each source.
+func pattern(rows uint64, destinations int) rowmaptest.Pattern {
+	return rowmaptest.Pattern{Rows: rows, SourceRows: max(rows/1000, 1<<20), Destinations: destinations, Deleted: 0.05, FirstID: 1200,
+		Encoding: rowmaptest.Packed}
+}
+
+func partitionCSV(m partition) *text { return newText(mappingHeader, &partitionBody{m: m}) }
+
+func BenchmarkMappingCSVPartition(b *testing.B) {
+	b.Run("destinations=64", func(b *testing.B) { benchSequential(b, partitionCSV(newPartition(b, pattern(10<<20, 64), 64<<20)), 1<<17) })
+	b.Run("destinations=1000", func(b *testing.B) { benchSequential(b, partitionCSV(newPartition(b, pattern(10<<20, 1000), 64<<20)), 1<<17) })
+	b.Run("rows=1e9,destinations=1000,cold", func(b *testing.B) {
+		benchSequential(b, partitionCSV(newPartition(b, pattern(1e9, 1000), 8<<20)), 1<<17)
+	})
+}
+
+func BenchmarkPartitionSize1e9(b *testing.B) {
+	m := newPartition(b, pattern(1e9, 1000), 8<<20)
+	for b.Loop() {
+		if n, err := partitionCSV(m).Size(context.Background()); err != nil || n < 4e10 {
+			b.Fatal(n, err)
+		}
+	}
+}
+
+func BenchmarkPartitionRead4K(b *testing.B) {
+	b.Run("destinations=64,cached", func(b *testing.B) { benchRandom(b, partitionCSV(newPartition(b, pattern(4<<20, 64), 64<<20)), 0, 0) })
+	b.Run("destinations=1000,cached", func(b *testing.B) { benchRandom(b, partitionCSV(newPartition(b, pattern(4<<20, 1000), 64<<20)), 0, 0) })
+	b.Run("rows=1e9,destinations=1000,cold", func(b *testing.B) {
+		benchRandom(b, partitionCSV(newPartition(b, pattern(1e9, 1000), 8<<20)), 0, 0)
+	})
+}
+
+func BenchmarkInversePartition(b *testing.B) {
+	b.Run("rows=10M,destinations=64", func(b *testing.B) {
+		benchSequential(b, newText(inverseHeader, &partitionInverse{m: newPartition(b, pattern(10<<20, 64), 128<<20)}), 1<<17)
+	})
+	b.Run("rows=100M,destinations=1000", func(b *testing.B) {
+		benchSequential(b, newText(inverseHeader, &partitionInverse{m: newPartition(b, pattern(1e8, 1000), 128<<20)}), 1<<17)
+	})
+}
+
+func BenchmarkInversePartitionSize(b *testing.B) {
+	m := newPartition(b, pattern(1e8, 1000), 8<<20)
+	for b.Loop() {
+		if _, err := newPartitionArrivals(context.Background(), m); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

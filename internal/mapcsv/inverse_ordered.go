@@ -44,7 +44,7 @@ func (w *oldWidths) prefix(rank uint64) uint64 {
 // orderedInverse is the text of inverse.csv of an ordered compaction: the survivors by rank.
 type orderedInverse struct {
 	m     ordered
-	index *lazy[orderedIndex]
+	index lazy[orderedIndex]
 	old   lazy[oldWidths]
 }
 

@@ -68,7 +68,7 @@ func (x *orderedIndex) lineBytes(m ordered, i int, rows, survivors uint64) uint6
 // orderedBody is the text of mapping.csv of an ordered compaction.
 type orderedBody struct {
 	m     ordered
-	index *lazy[orderedIndex] // shared with the other files of the transition
+	index lazy[orderedIndex]
 }
 
 func (b *orderedBody) load(ctx context.Context) (*orderedIndex, error) {

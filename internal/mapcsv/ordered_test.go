@@ -139,10 +139,10 @@ func TestMappingOrdered(t *testing.T) {
 		old, new, moved := m.rows()
 		want := naiveCSV(mappingHeader, old, new, moved)
 		rnd := rand.New(rand.NewPCG(1, uint64(len(want))))
-		open := func() File { return newText(mappingHeader, &orderedBody{m, &lazy[orderedIndex]{}}) }
+		open := func() File { return newText(mappingHeader, &orderedBody{m: m}) }
 		checkFile(t, "mapping.csv", open, want, rnd)
 
-		b := &orderedBody{m, &lazy[orderedIndex]{}}
+		b := &orderedBody{m: m}
 		at := int64(0)
 		for i, s := range m.src {
 			off, n, err := b.section(context.Background(), i)
@@ -169,7 +169,7 @@ func TestInverseOrdered(t *testing.T) {
 			}
 		}
 		rnd := rand.New(rand.NewPCG(1, uint64(len(want))))
-		open := func() File { return newText(inverseHeader, &orderedInverse{m: m, index: &lazy[orderedIndex]{}}) }
+		open := func() File { return newText(inverseHeader, &orderedInverse{m: m}) }
 		checkFile(t, "inverse.csv", open, want, rnd)
 	})
 }

@@ -266,8 +266,8 @@ func (x *partitionIndex) width(r *rowmap.RankBlock, v uint32) int {
 // partitionBody is the text of mapping.csv of a stable partition.
 type partitionBody struct {
 	m      partition
-	index  *lazy[partitionIndex] // shared with the other files of the transition
-	states sync.Pool             // *[]half
+	index  lazy[partitionIndex]
+	states sync.Pool // *[]half
 }
 
 func (b *partitionBody) load(ctx context.Context) (*partitionIndex, error) {

@@ -176,11 +176,11 @@ func checkPartition(t fataler, m *fakePartition) {
 	want := naiveCSV(mappingHeader, old, new, moved)
 	rnd := rand.New(rand.NewPCG(1, uint64(len(want))))
 	open := func() File {
-		return newText(mappingHeader, &partitionBody{m: m, index: &lazy[partitionIndex]{}})
+		return newText(mappingHeader, &partitionBody{m: m})
 	}
 	checkFile(t, "mapping.csv", open, want, rnd)
 
-	b := &partitionBody{m: m, index: &lazy[partitionIndex]{}}
+	b := &partitionBody{m: m}
 	at := int64(0)
 	for i, s := range m.src {
 		off, n, err := b.section(context.Background(), i)
@@ -210,4 +210,51 @@ func TestMappingPartition65536(t *testing.T) {
 		m.dst = append(m.dst, fri.Digest{ID: uint64(100 + 3*i), PhysicalRows: n})
 	}
 	checkPartition(t, m)
+}
+
+func (m *fakePartition) InverseRun(_ context.Context, dst int, off uint64, out []fri.RowAddr) error {
+	old, new, moved := m.rows()
+	f := m.dst[dst].Frag()
+	for i, a := range new {
+		if moved[i] && a.Frag() == f && uint64(a.Offset()) >= off && uint64(a.Offset()) < off+uint64(len(out)) {
+			out[uint64(a.Offset())-off] = old[i]
+		}
+	}
+	return nil
+}
+
+func TestInversePartition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawPartition(t, rapid.SampledFrom([]int{100, 3000}).Draw(t, "max"), 20)
+		old, new, moved := m.rows()
+		want := []byte(inverseHeader)
+		for _, d := range m.dst {
+			for i, a := range new {
+				if moved[i] && a.Frag() == d.Frag() {
+					want = append(appendHalf(want, a.Frag(), a.Offset()), ',')
+					want = append(appendHalf(want, old[i].Frag(), old[i].Offset()), '\n')
+				}
+			}
+		}
+		rnd := rand.New(rand.NewPCG(1, uint64(len(want))))
+		checkFile(t, "inverse.csv", func() File { return newText(inverseHeader, &partitionInverse{m: m}) }, want, rnd)
+
+		// Far more changes than the table holds: counts in between are computed.
+		b := &partitionInverse{m: m}
+		x, err := newPartitionArrivals(context.Background(), m)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		n := len(m.dst)
+		const group = 3
+		var counts []uint32
+		var bytes []uint64
+		for j := 0; j < len(x.widths); j += group {
+			counts = append(counts, x.counts[j*n:(j+1)*n]...)
+			bytes = append(bytes, x.bytes[j*n:(j+1)*n]...)
+		}
+		x.counts, x.bytes, x.group = counts, bytes, group
+		b.index.v = x
+		checkFile(t, "inverse.csv in groups", func() File { return newText(inverseHeader, b) }, want, rnd)
+	})
 }
