@@ -2,6 +2,7 @@ package rowmap
 
 import (
 	"context"
+	"unsafe"
 
 	"github.com/frifs/frifs/fri"
 )
@@ -18,44 +19,80 @@ func (m *Ordered) forwardScattered(ctx context.Context, addrs, out []fri.RowAddr
 	return m.forwardSorted(ctx, sc, addrs, out, st)
 }
 
+// phaseRows is how many scattered addresses go through the phases of forwardDirect together.
+const phaseRows = 256
+
+// forwardDirect works in phases: find the words, load them, compute. The loads then do not wait for each other, which
+// is what prefetching would give.
 func (m *Ordered) forwardDirect(ctx context.Context, sc *scatter, addrs, out []fri.RowAddr, st []Status) error {
 	if len(sc.blocks) != len(m.srcOf) {
 		sc.blocks = make([]*OrderedBlock, len(m.srcOf))
 	}
-	blocks := sc.blocks
-	defer clear(blocks)
-	out, st = out[:len(addrs)], st[:len(addrs)]
-	for i, a := range addrs {
-		p := m.bySrc.find(uint32(a >> 32))
-		if p < 0 {
-			return outside("source", a, m.t.Record)
+	defer clear(sc.blocks)
+	var at [phaseRows]*OrderedWord
+	var words [phaseRows]OrderedWord
+	for len(addrs) > 0 {
+		n := min(len(addrs), phaseRows)
+		odd := false // an address is out of range
+		for k, a := range addrs[:n] {
+			p := m.bySrc.find(uint32(a >> 32))
+			if p < 0 {
+				return outside("source", a, m.t.Record)
+			}
+			s := &m.sources[p]
+			off := uint64(uint32(a))
+			slot := s.slot(off >> 16)
+			if slot < 0 || off >= s.rows {
+				odd = odd || s.rows > 0 && off >= s.rows
+				at[k] = &noSurvivors.Words[0]
+				continue
+			}
+			b := sc.blocks[slot]
+			if b == nil {
+				var err error
+				if b, err = m.block(ctx, slot); err != nil {
+					return err
+				}
+				sc.blocks[slot] = b
+			}
+			at[k] = b.word(uint32(off))
 		}
-		s := &m.sources[p]
-		off := uint64(uint32(a))
-		if off >= s.rows && s.rows > 0 {
-			out[i], st[i] = 0, OutOfRange
-			continue
+		for k, w := range at[:n] {
+			words[k] = *w
 		}
-		slot := s.slot(off >> 16)
-		if slot < 0 {
-			out[i], st[i] = 0, Dropped
-			continue
+		split := false
+		for k := range words[:n] {
+			w := &words[k]
+			split = split || w.Split()
+			out[k], st[k] = w.row(uint32(addrs[k]))
 		}
-		b := blocks[slot]
-		if b == nil {
-			var err error
-			if b, err = m.block(ctx, slot); err != nil {
+		if odd || split {
+			if err := m.exceptions(ctx, addrs[:n], out, st); err != nil {
 				return err
 			}
-			blocks[slot] = b
 		}
-		row := uint32(off) & (containerRows - 1)
-		w := &b.Words[row>>6]
-		if w.Split() {
-			out[i], st[i] = m.splitRow(b, row)
-			continue
+		addrs, out, st = addrs[n:], out[n:], st[n:]
+	}
+	return nil
+}
+
+// word returns the word of a row, without the load that the check of b against nil would cost: here that is the first
+// touch of the block's memory, and as slow as the one that is wanted.
+func (b *OrderedBlock) word(row uint32) *OrderedWord {
+	return (*OrderedWord)(unsafe.Add(unsafe.Pointer(b), unsafe.Offsetof(b.Words)+uintptr(row>>6&(blockWords-1))*unsafe.Sizeof(OrderedWord{})))
+}
+
+// exceptions answers anew the addresses that are out of range or in a split word.
+func (m *Ordered) exceptions(ctx context.Context, addrs, out []fri.RowAddr, st []Status) error {
+	for k, a := range addrs {
+		b, limit, err := m.lookup(ctx, a)
+		if err != nil {
+			return err
 		}
-		out[i], st[i] = w.row(row)
+		row := uint32(a) & (containerRows - 1)
+		if row >= limit || b.Words[row>>6].Split() {
+			out[k], st[k] = m.slowRow(b, limit, row)
+		}
 	}
 	return nil
 }

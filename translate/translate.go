@@ -151,7 +151,10 @@ func (t *Translator) piece(ctx context.Context, w *work, addrs []fri.RowAddr, r 
 // sameFragment returns how many leading addresses lie in the fragment of the first.
 func sameFragment(addrs []fri.RowAddr) int {
 	f, i := addrs[0]>>32, 1
-	for ; i+64 <= len(addrs); i += 64 {
+	if len(addrs) > 1 && addrs[1]>>32 != f {
+		return 1
+	}
+	for ; i+64 <= len(addrs) && addrs[i]>>32 == f && addrs[i+63]>>32 == f; i += 64 {
 		var diff fri.RowAddr
 		for _, a := range addrs[i : i+64] {
 			diff |= a>>32 ^ f
