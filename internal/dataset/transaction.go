@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -50,23 +51,51 @@ func OperationName(number int) string {
 }
 
 // Transaction returns the transaction of a version: inline, else the file that the manifest names, else none with a
-// reason. It is read when asked for and never breaks the version. Where the message does not decode, the result still
-// holds its source and, if that much can be read, the operation; the error is fault.Corrupt or fault.TooLarge then.
-// Failures of the store come with a result that holds the source alone.
+// reason. It is read when asked for and never breaks the version. An inline one that does not decode, or is another one
+// than the manifest names (an offset inherited from an older manifest), gives way to the file with a warning.
+//
+// Where the message does not decode, the result still holds its source and, if that much can be read, the operation;
+// the error is fault.Corrupt or fault.TooLarge then. Failures of the store come with a result that holds the source
+// alone. The result is never nil.
 func (d *Dataset) Transaction(ctx context.Context, m *Manifest) (*Transaction, error) {
 	const op = "dataset.Transaction"
-	t := &Transaction{Source: TransactionNone}
+	var inline *Transaction
+	var inlineErr error
+	var warnings []string
 	if m.inline != nil {
 		b, ok, err := d.inlineBytes(ctx, m)
-		if ok || err != nil {
-			t.Source, t.Path = TransactionInline, m.where
-			if err != nil {
-				return t, fault.Wrap(op, m.where, err)
+		switch {
+		case err != nil:
+			return &Transaction{Source: TransactionInline, Path: m.where}, fault.Wrap(op, m.where, err)
+		case ok:
+			inline = &Transaction{Source: TransactionInline, Path: m.where}
+			if inlineErr = inline.decode(b, m.where, m.inline.off+4); inlineErr == nil && inline.named(m.PB.GetTransactionFile()) {
+				return inline, nil
 			}
-			return t, fault.Wrap(op, m.where, t.decode(b, m.where, m.inline.off+4))
+			warnings = append(warnings, fmt.Sprintf("what the manifest holds at %d is not the transaction it names: taken from the file", m.inline.off))
+		default:
+			warnings = append(warnings, fmt.Sprintf("the manifest puts its transaction at %d, where none can lie: stale, ignored", m.inline.off))
 		}
-		t.Warnings = append(t.Warnings, fmt.Sprintf("the manifest puts its transaction at %d, where none can lie: stale, ignored", m.inline.off))
 	}
+	t, err := d.transactionFile(ctx, m)
+	if inline != nil && (err != nil || t.Source == TransactionNone) {
+		return inline, inlineErr // the best there is
+	}
+	t.Warnings = append(warnings, t.Warnings...)
+	return t, err
+}
+
+// named reports whether the transaction can be the one in the file of this name, {read_version}-{uuid}.txn; any can,
+// where no name is recorded.
+func (t *Transaction) named(file string) bool {
+	_, uuid, ok := strings.Cut(strings.TrimSuffix(file, ".txn"), "-")
+	return !ok || uuid == t.UUID
+}
+
+// transactionFile reads the file that the manifest names.
+func (d *Dataset) transactionFile(ctx context.Context, m *Manifest) (*Transaction, error) {
+	const op = "dataset.Transaction"
+	t := &Transaction{Source: TransactionNone}
 	name := m.PB.GetTransactionFile()
 	if name == "" {
 		t.Reason = "the manifest names none"
@@ -78,7 +107,7 @@ func (d *Dataset) Transaction(ctx context.Context, m *Manifest) (*Transaction, e
 		return t, fault.New(op, m.where, fault.Corrupt, "transaction_file %q is no bare file name", name)
 	}
 	where := store.Join(d.URI(), path)
-	b, err := d.readWhole(ctx, d.st, path, maxTransactionBytes)
+	b, err := readWhole(ctx, d.st, path, maxTransactionBytes)
 	if fault.Is(err, fault.NotFound) {
 		t.Reason = fmt.Sprintf("the manifest names %s, which is not there", path)
 		return t, nil
@@ -87,7 +116,7 @@ func (d *Dataset) Transaction(ctx context.Context, m *Manifest) (*Transaction, e
 	if err != nil {
 		return t, fault.Wrap(op, where, err)
 	}
-	return t, fault.Wrap(op, where, t.decode(b, where, 0))
+	return t, t.decode(b, where, 0)
 }
 
 // inlineBytes returns the inline transaction, reading it again where it was not kept. ok is false where none lies.
@@ -118,7 +147,7 @@ func (d *Dataset) inlineBytes(ctx context.Context, m *Manifest) (b []byte, ok bo
 }
 
 // readWhole reads a file of at most limit bytes. The size comes from the store, so nothing is allocated on trust.
-func (d *Dataset) readWhole(ctx context.Context, st store.Store, name string, limit int64) ([]byte, error) {
+func readWhole(ctx context.Context, st store.Store, name string, limit int64) ([]byte, error) {
 	r, err := st.Open(ctx, name)
 	if err != nil {
 		return nil, err
