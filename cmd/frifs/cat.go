@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/nodes"
+)
+
+// catBuffer is how much is generated and written at a time.
+const catBuffer = 512 << 10
+
+func newCatCmd() *cobra.Command {
+	var t target
+	var offset, length int64
+	cmd := &cobra.Command{
+		Use:   "cat URI PATH...",
+		Short: "Print files of the tree, without a mount",
+		Long: `Prints files of the tree to stdout. PATH is from the root and may go through links.
+With --offset and --length only that range of bytes is made: any part of a huge file costs no more
+than its length. A negative offset counts from the end of the file.`,
+		Example: `  frifs cat /data/t.lance latest/fri/history.json | jq '.transitions[].kind'
+  frifs cat --offset 1000000 --length 4096 /data/t.lance latest/fri/transitions/0001/mapping.csv
+  frifs cat --version 12 /data/t.lance latest/version.json`,
+		Args: args(2, -1, "URI PATH..."),
+		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("length") && length < 0 {
+				return usagef("--length: %d is negative", length)
+			}
+			root, done, err := t.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer done()
+			for _, path := range args[1:] {
+				if err := catFile(cmd.Context(), root, path, offset, length, cmd.OutOrStdout()); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+	t.flags(cmd)
+	cmd.Flags().Int64Var(&offset, "offset", 0, "first byte; negative: from the end")
+	cmd.Flags().Int64Var(&length, "length", -1, "number of bytes (default: to the end)")
+	cmd.Flags().Lookup("length").DefValue = "" // -1 means nothing to a reader
+	return cmd
+}
+
+// catFile writes length bytes from offset on (length < 0: all of the rest) of the file at path.
+func catFile(ctx context.Context, root nodes.Dir, path string, offset, length int64, out io.Writer) error {
+	n, err := nodes.Resolve(ctx, root, strings.Trim(path, "/"))
+	if err != nil {
+		return err
+	}
+	f, ok := n.(nodes.File)
+	if !ok {
+		return fault.Wrap("cat", path, errIsDir)
+	}
+	a, err := f.Attr(ctx)
+	if err != nil {
+		return err
+	}
+	if offset < 0 {
+		offset = max(0, a.Size+offset)
+	}
+	end := a.Size
+	if length >= 0 && length < end-offset {
+		end = offset + length
+	}
+	if offset >= end {
+		return nil
+	}
+	h, err := f.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	buf := make([]byte, min(catBuffer, end-offset))
+	for offset < end {
+		p := buf[:min(int64(len(buf)), end-offset)]
+		k, err := h.ReadAt(ctx, p, offset)
+		if k > 0 {
+			if _, werr := out.Write(p[:k]); werr != nil {
+				return werr
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if k < len(p) {
+			return fault.New("cat", path, fault.Corrupt, "the file ends at byte %d; its size is %d", offset+int64(k), a.Size)
+		}
+		offset += int64(k)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/internal/store"
+	"github.com/frifs/frifs/nodes"
+	"github.com/frifs/frifs/translate"
+)
+
+// defaultMemory is the default budget for everything that is cached.
+const defaultMemory = 128 << 20
+
+// target is the dataset that a command works on: the flags that say which version, and how it is read.
+type target struct {
+	version   versionValue
+	asof      timeValue
+	rebase    []string
+	allowBase []string
+	follow    bool
+	memory    sizeValue
+	opTimeout time.Duration
+
+	onError func(nodes.ErrorRecord) // for mount; may be nil
+}
+
+// flags adds the flags to a command.
+func (t *target) flags(cmd *cobra.Command) {
+	t.memory = defaultMemory
+	f := cmd.Flags()
+	f.Var(&t.version, "version", "show version `N` only; latest points to it")
+	f.Var(&t.asof, "asof", "show only the highest version whose `TIME` is not later")
+	f.StringArrayVar(&t.rebase, "rebase", nil, "read base paths that begin with OLD from NEW: `OLD=NEW` (a moved clone)")
+	f.StringArrayVar(&t.allowBase, "allow-base", nil, "allow base paths below `PREFIX`, beside the dataset and its parent directory")
+	f.BoolVar(&t.follow, "follow-symlinks", false, "follow symbolic links that lead out of the dataset")
+	f.Var(&t.memory, "memory", "budget for cached data")
+	f.DurationVar(&t.opTimeout, "op-timeout", 60*time.Second, "bound on opening, reading and sizing a file")
+}
+
+// source is an opened dataset with its tree.
+type source struct {
+	uri  string // without credentials
+	dir  string // of a dataset on this machine, else ""
+	ds   *dataset.Dataset
+	tree *nodes.Tree
+	root nodes.Dir
+}
+
+// options turns the flags into the options of a dataset.
+func (t *target) options() (dataset.Options, error) {
+	opt := dataset.Options{AllowBase: t.allowBase, FollowOutside: t.follow, CacheBytes: int64(t.memory) / 4}
+	for _, r := range t.rebase {
+		from, to, ok := strings.Cut(r, "=")
+		if !ok || from == "" || to == "" {
+			return opt, usagef("--rebase: %q is not OLD=NEW", r)
+		}
+		opt.Rebase = append(opt.Rebase, dataset.Rebase{Old: from, New: to})
+	}
+	return opt, nil
+}
+
+// source opens the dataset at uri and builds its tree.
+func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
+	ctx := cmd.Context()
+	if t.version.n != nil && !t.asof.t.IsZero() {
+		return nil, usagef("--version and --asof exclude each other")
+	}
+	if t.opTimeout <= 0 {
+		return nil, usagef("--op-timeout: %v is not positive", t.opTimeout)
+	}
+	dopt, err := t.options()
+	if err != nil {
+		return nil, err
+	}
+	sopt := store.Options{FollowOutside: t.follow}
+	dopt.OpenStore = func(ctx context.Context, uri string) (store.Store, error) { return store.OpenURI(ctx, uri, sopt) }
+	st, err := store.OpenURI(ctx, uri, sopt)
+	if err != nil {
+		return nil, err
+	}
+	ds, err := dataset.Open(ctx, st, dopt)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := nodes.New(ctx, nodes.Config{
+		Dataset: ds, URI: ds.URI(), Version: t.version.n, AsOf: t.asof.t,
+		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &source{uri: ds.URI(), ds: ds, tree: tree, root: tree.Root()}
+	s.dir, _ = st.Local()
+	return s, nil
+}
+
+func (s *source) close() { s.tree.Close() }
+
+// open is source for commands that need only the tree.
+func (t *target) open(cmd *cobra.Command, uri string) (nodes.Dir, func(), error) {
+	s, err := t.source(cmd, uri)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.root, s.close, nil
+}
+
+// translator makes the translator of the version that latest points to.
+func (s *source) translator(ctx context.Context) (*translate.Translator, error) {
+	type maker interface {
+		Translator(ctx context.Context) (*translate.Translator, error)
+	}
+	m, ok := any(s.tree).(maker)
+	if !ok {
+		return nil, fault.New("translate", s.uri, fault.Unsupported, "this build cannot translate")
+	}
+	return m.Translator(ctx)
+}
