@@ -183,7 +183,7 @@ func Mount(ctx context.Context, root nodes.Dir, mountpoint string, opt Options) 
 		notifiers.Wait()
 		close(s.done)
 	}()
-	if err := fs.WaitMount(); err != nil {
+	if err := waitMount(fs); err != nil {
 		return nil, errors.Join(fault.New(op, abs, fault.Unavailable, "the mount does not answer: %w", err), s.UnmountLazy())
 	}
 	raiseReadAhead(abs, m.opt)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 )
 
@@ -92,3 +93,8 @@ func raiseReadAhead(mountpoint string, opt Options) {
 		opt.Logger.Debug("read-ahead stays at the kernel's default", "error", err)
 	}
 }
+
+// waitMount has nothing to wait for: NewServer has answered the kernel's first request. go-fuse's own WaitMount opens a
+// file of the mount, for the sake of processes that use their own mounts. A process that is killed with such a file
+// open never ends: the kernel waits for it to answer its own close. We never use our own mount.
+func waitMount(*fuse.Server) error { return nil }

@@ -2,7 +2,11 @@
 
 package fs
 
-import "os"
+import (
+	"os"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
 
 // mountEntry is one line of the mount table.
 type mountEntry struct{ dev, path, fstype, source string }
@@ -19,3 +23,6 @@ func writable(path string) bool {
 func canRaiseReadAhead() bool { return false }
 
 func raiseReadAhead(string, Options) {}
+
+// waitMount waits until the mount answers.
+func waitMount(s *fuse.Server) error { return s.WaitMount() }

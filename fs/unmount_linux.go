@@ -23,6 +23,11 @@ func directUnmount(abs string, lazy bool) error {
 	return unix.Unmount(abs, flags)
 }
 
+// forceUnmount unmounts and makes the kernel give up on requests that the server never answered.
+func forceUnmount(abs string) error {
+	return unix.Unmount(abs, unix.UMOUNT_NOFOLLOW|unix.MNT_FORCE|unix.MNT_DETACH)
+}
+
 // maxHolders bounds the list of processes that is worth reading.
 const maxHolders = 8
 

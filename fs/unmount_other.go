@@ -15,10 +15,15 @@ var errDirectDenied = errors.New("only root may call unmount(2)")
 func directUnmount(abs string, lazy bool) error {
 	flags := 0
 	if lazy {
-		flags = 0x80000 // MNT_FORCE
+		flags = mntForce
 	}
 	return syscall.Unmount(abs, flags)
 }
+
+// mntForce is MNT_FORCE of the BSDs.
+const mntForce = 0x80000
+
+func forceUnmount(abs string) error { return syscall.Unmount(abs, mntForce) }
 
 // Holders is known on Linux only.
 func Holders(string) []Holder { return nil }

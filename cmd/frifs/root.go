@@ -40,14 +40,9 @@ func newRoot() *cobra.Command {
 		newMountCmd(), newUmountCmd(),
 		newLsCmd(), newCatCmd(), newStatCmd(), newTreeCmd(),
 		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(),
-		newDemoCmd(), newDoctorCmd(),
+		newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
 	)
-	root.InitDefaultCompletionCmd()
-	for _, c := range root.Commands() {
-		if c.Name() == "completion" {
-			c.Example = "  frifs completion bash > /etc/bash_completion.d/frifs"
-		}
-	}
+	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }
 

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/frifs/frifs/internal/testdata"
+)
+
+func TestExitCodesAndMessages(t *testing.T) {
+	chain := testdata.Dataset(t, "tagged/chain")
+	tests := []struct {
+		name string
+		args []string
+		code int
+		says string // on stderr
+	}{
+		{"help", nil, 0, ""},
+		{"release", []string{"--version"}, 0, ""},
+		{"unknown command", []string{"mont"}, 2, `unknown command "mont"`},
+		{"unknown flag", []string{"ls", "--colour", chain}, 2, "unknown flag: --colour"},
+		{"too few arguments", []string{"cat", chain}, 2, "1 given, 2 needed"},
+		{"too many arguments", []string{"ls", chain, "a", "b"}, 2, `unexpected argument "b"`},
+		{"no dataset", []string{"ls", t.TempDir()}, 1, "no _versions directory"},
+		{"no such directory", []string{"ls", "/no/such/dir"}, 1, "not found"},
+		{"no such scheme", []string{"ls", "gopher://x/y"}, 1, "gopher"},
+		{"no such path", []string{"cat", chain, "latest/nothing"}, 1, "not found"},
+		{"a directory", []string{"cat", chain, "latest"}, 1, "is a directory"},
+		{"negative length", []string{"cat", "--length", "-5", chain, "README.txt"}, 2, "negative"},
+		{"no such version", []string{"ls", "--version", "99", chain}, 1, "version 99 is not retained"},
+		{"no version at all", []string{"ls", "--version", "new", chain}, 2, "not a version number"},
+		{"before the first version", []string{"ls", "--asof", "1999-01-01", chain}, 1, "no version is as old"},
+		{"not a time", []string{"ls", "--asof", "then", chain}, 2, "is not a time"},
+		{"both selectors", []string{"ls", "--asof", "2026-12-01", "--version", "3", chain}, 2, "exclude each other"},
+		{"rebase", []string{"ls", "--rebase", "x", chain}, 2, "is not OLD=NEW"},
+		{"format", []string{"versions", "--format", "xml", chain}, 2, "none of table, json, csv"},
+		{"translate without addresses", []string{"translate", chain}, 2, "give addresses"},
+		{"translate with both", []string{"translate", chain, "--from-file", "-", "1"}, 2, "not both"},
+		{"translate a word", []string{"translate", chain, "1", "one"}, 2, `address 2: "one" is no decimal number`},
+		{"trace as csv", []string{"translate", "--trace", "--format", "csv", chain, "1"}, 2, "no csv form"},
+		{"no such address file", []string{"translate", chain, "--from-file", "/no/such"}, 1, "no such file"},
+		{"umount nothing", []string{"umount", t.TempDir()}, 2, "nothing is mounted"},
+		{"mount nowhere", []string{"mount", chain, filepath.Join(t.TempDir(), "mnt")}, 1, "mkdir -p"},
+		{"mount into the dataset", []string{"mount", chain, filepath.Join(chain, "data")}, 2, "inside the dataset"},
+		{"unknown shell", []string{"completion", "ksh"}, 2, "ksh"},
+		{"demo without and with a mount", []string{"demo", "--no-mount", "--stay"}, 2, "--no-mount"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			r := frifs(t, "", tc.args...)
+			if r.code != tc.code || !strings.Contains(r.stderr, tc.says) {
+				t.Errorf("got exit %d, stderr %q; want %d and %q", r.code, r.stderr, tc.code, tc.says)
+			}
+			if tc.code != 0 && r.stdout != "" {
+				t.Errorf("a failed command printed on stdout: %q", r.stdout)
+			}
+			if n := strings.Count(r.stderr, "\n"); n > 2 {
+				t.Errorf("an error of %d lines:\n%s", n, r.stderr)
+			}
+		})
+	}
+}
+
+func TestHelpHasAnExample(t *testing.T) {
+	for _, c := range newRoot().Commands() {
+		if c.Name() == "help" || c.Hidden {
+			continue
+		}
+		if c.Example == "" || c.Short == "" {
+			t.Errorf("%s: no example or no description", c.Name())
+		}
+		if out := must(t, c.Name(), "--help"); !strings.Contains(out, "Example") {
+			t.Errorf("%s --help shows no example", c.Name())
+		}
+	}
+	if out := must(t, "--version"); !strings.HasPrefix(out, "frifs ") || strings.Count(out, "\n") != 1 {
+		t.Errorf("--version: %q", out)
+	}
+	if out := must(t, "completion", "bash"); !strings.Contains(out, "frifs") {
+		t.Errorf("completion bash: %q", out)
+	}
+}
+
+func TestLs(t *testing.T) {
+	chain := testdata.Dataset(t, "tagged/chain")
+	if got, want := must(t, "ls", chain), ".frifs\nREADME.txt\ndataset.json\nlatest\nversions\n"; got != want {
+		t.Errorf("ls: got %q, want %q", got, want)
+	}
+	if got := must(t, "ls", "--version", "12", chain, "versions"); got != "12\n" {
+		t.Errorf("a pinned tree lists %q", got)
+	}
+	if got := must(t, "ls", chain, "latest/version.json"); got != "latest/version.json\n" {
+		t.Errorf("ls of a file: %q", got)
+	}
+	long := must(t, "ls", "-l", chain)
+	if !strings.Contains(long, "latest -> versions/29") || !strings.HasPrefix(long, "dr-xr-xr-x ") {
+		t.Errorf("ls -l:\n%s", long)
+	}
+	// Every path of ls -R can be resolved again, and tree names the same ones.
+	all := must(t, "ls", "-R", chain, "latest/fri")
+	dir, n := "", 0
+	for _, line := range strings.Split(strings.TrimSpace(all), "\n") {
+		if d, ok := strings.CutSuffix(line, ":"); ok {
+			dir = d
+			continue
+		}
+		if line == "" {
+			continue
+		}
+		n++
+		must(t, "stat", chain, dir+"/"+line)
+	}
+	drawn := must(t, "tree", "--depth", "0", chain, "latest/fri")
+	if got := strings.Count(drawn, "── "); got != n || n < 10 {
+		t.Errorf("ls -R shows %d names, tree %d", n, got)
+	}
+}
+
+func TestCatRanges(t *testing.T) {
+	chain := testdata.Dataset(t, "tagged/chain")
+	const path = "latest/manifest.json"
+	whole := must(t, "cat", chain, path)
+	if !json.Valid([]byte(whole)) || !strings.HasSuffix(whole, "\n") {
+		t.Fatalf("not JSON: %.80q", whole)
+	}
+	tests := []struct {
+		offset, length string
+		want           string
+	}{
+		{"0", "1", whole[:1]},
+		{"10", "100", whole[10:110]},
+		{"100", "", whole[100:]},
+		{"-7", "", whole[len(whole)-7:]},
+		{"-7", "3", whole[len(whole)-7 : len(whole)-4]},
+		{"0", "0", ""},
+		{"5", "99999999999", whole[5:]},
+		{"99999999999", "5", ""},
+		{"-99999999999", "5", whole[:5]},
+	}
+	for _, tc := range tests {
+		args := []string{"cat", "--offset", tc.offset}
+		if tc.length != "" {
+			args = append(args, "--length", tc.length)
+		}
+		if got := must(t, append(args, chain, path)...); got != tc.want {
+			t.Errorf("offset %s, length %s: got %d bytes, want %d", tc.offset, tc.length, len(got), len(tc.want))
+		}
+	}
+	if two := must(t, "cat", chain, "README.txt", path); !strings.HasSuffix(two, whole) || len(two) <= len(whole) {
+		t.Errorf("two files: got %d bytes", len(two))
+	}
+}
+
+func TestStat(t *testing.T) {
+	chain := testdata.Dataset(t, "tagged/chain")
+	var s statOutput
+	if err := json.Unmarshal([]byte(must(t, "stat", "--format", "json", chain, "latest/version.json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(len(must(t, "cat", chain, "latest/version.json"))); s.Size != want || s.Type != "file" || s.Mode != "0444" || s.Inode == "0" {
+		t.Errorf("got %+v, want size %d", s, want)
+	}
+	if out := must(t, "stat", chain, "latest"); !strings.Contains(out, "target:   versions/29\n") || !strings.Contains(out, "type:     link\n") {
+		t.Errorf("stat of a link:\n%s", out)
+	}
+}
+
+func TestVersionsAndHistory(t *testing.T) {
+	chain := testdata.Dataset(t, "tagged/chain")
+	csv := strings.Split(strings.TrimSpace(must(t, "versions", "--format", "csv", chain)), "\n")
+	if len(csv) != 30 {
+		t.Fatalf("got %d lines, want a header and 29 versions", len(csv))
+	}
+	records := 0
+	for i, line := range csv[1:] {
+		cells := strings.Split(line, ",")
+		if len(cells) != 11 {
+			t.Fatalf("line %d: %d cells: %s", i+2, len(cells), line)
+		}
+		if cells[7] != "" {
+			records += int(cells[7][0] - '0')
+		}
+	}
+	if records != 5 {
+		t.Errorf("%d records came in, want 5", records)
+	}
+	var list []versionLine
+	if err := json.Unmarshal([]byte(must(t, "versions", "--format", "json", chain)), &list); err != nil || len(list) != 29 {
+		t.Fatalf("json: %d versions, %v", len(list), err)
+	}
+	if v := list[11]; v.Version != 12 || v.Remap == nil || *v.Remap != "deferred_v0" || *v.Operation != "Rewrite" {
+		t.Errorf("version 12: %+v", v)
+	}
+	if table := must(t, "versions", chain); strings.Count(table, "\n") != 30 || !strings.Contains(table, "deferred_tagged") {
+		t.Errorf("table:\n%s", table)
+	}
+	if got, want := must(t, "history", "--format", "json", chain), must(t, "cat", chain, "latest/fri/history.json"); got != want {
+		t.Errorf("history --format json is not the file")
+	}
+	hist := strings.Split(strings.TrimSpace(must(t, "history", "--format", "csv", chain)), "\n")
+	if len(hist) != 6 || !strings.Contains(hist[4], "stable_partition,7 8 3,10 11 12,744,724,20") {
+		t.Errorf("history:\n%s", strings.Join(hist, "\n"))
+	}
+	if out := must(t, "history", "--version", "1", chain); !strings.Contains(out, "no fragment reuse index") {
+		t.Errorf("history of version 1: %q", out)
+	}
+}
+
+func TestADamagedVersionIsOneLine(t *testing.T) {
+	dir := testdata.Copy(t, "tagged/chain")
+	names, err := filepath.Glob(filepath.Join(dir, "_versions", "*.manifest"))
+	if err != nil || len(names) != 29 {
+		t.Fatalf("%d manifests, %v", len(names), err)
+	}
+	if err := os.Truncate(names[7], 100); err != nil {
+		t.Fatal(err)
+	}
+	r := frifs(t, "", "versions", "--format", "json", dir)
+	var list []versionLine
+	if err := json.Unmarshal([]byte(r.stdout), &list); err != nil || len(list) != 29 || r.code != 1 {
+		t.Fatalf("exit %d, %d versions, %v", r.code, len(list), err)
+	}
+	bad := 0
+	for _, v := range list {
+		if v.Error != nil {
+			bad++
+		}
+	}
+	if bad != 1 {
+		t.Errorf("%d versions have errors, want 1", bad)
+	}
+}
+
+// closedPipe is a stdout whose reader has gone.
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+func TestAClosedPipeIsQuiet(t *testing.T) {
+	chain := testdata.Dataset(t, "tagged/chain")
+	for _, args := range [][]string{
+		{"cat", chain, "latest/manifest.json"}, {"ls", chain}, {"tree", chain}, {"versions", chain}, {"stat", chain},
+		{"translate", chain, "1"}, {"history", chain},
+	} {
+		var errs strings.Builder
+		if code := run(t.Context(), args, strings.NewReader(""), closedPipe{}, &errs); code != 0 || errs.Len() > 0 {
+			t.Errorf("%s: exit %d, %q", args[0], code, errs.String())
+		}
+	}
+}
+
+func TestDemoWithoutAMount(t *testing.T) {
+	withTools := must(t, "demo", "--no-mount")
+	for _, want := range []string{"stable_partition", "rows to fragment 10", "frifs translate --trace demo.lance 1:17", "transition 0001: 1:17 → 6:"} {
+		if !strings.Contains(withTools, want) {
+			t.Errorf("the tour does not show %q:\n%s", want, withTools)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	if got := must(t, "demo", "--no-mount"); got != withTools {
+		t.Errorf("without jq and awk the tour differs:\n%s\nwith them:\n%s", got, withTools)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "frifs-demo-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
