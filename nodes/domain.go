@@ -3,7 +3,6 @@ package nodes
 import (
 	"fmt"
 
-	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/dataset"
 )
 
@@ -17,7 +16,7 @@ const (
 // indexDomain says what an index stores, and why frifs thinks so. It looks at the stable-row-id flag, the type and the
 // index version, and says unknown when in doubt (docs/FORMAT.md, "Index details").
 func indexDomain(m *dataset.Manifest, ix *dataset.Index) (domain, why string) {
-	if ix.System() && recognise(ix).Class != fri.LookAlike {
+	if systemEntry(ix) {
 		return domainUnknown, "a system index: it stores no rows"
 	}
 	v := ix.PB.GetIndexVersion()

@@ -43,6 +43,7 @@ func (n version) friList(ctx context.Context) (*listing, error) {
 	} else {
 		out.add("lineage.dot", n.doc(l, "fri/lineage.dot", C1, n.lineageDOT))
 		out.add("transitions", n.transitionsDir(l))
+		out.add("scan", n.composedDir(l))
 	}
 	if len(es) > 0 {
 		out.add("ERROR.json", n.errorFile("fri", l.mtime, es))
@@ -136,6 +137,39 @@ func (n version) transitionDir(l *loaded, seq int) *dir {
 			out.add("ERROR.json", n.errorFile(rel, l.mtime, es))
 			return out, nil
 		}
+		for _, name := range names {
+			out.add(name, n.mappingFile(l, rel, seq, name))
+		}
+		out.add("scan", &dir{base: n.base(rel+"/scan", n.key(), l.mtime), list: func(ctx context.Context) (*listing, error) {
+			l, err := n.load(ctx)
+			if err != nil {
+				return nil, err
+			}
+			out := &listing{}
+			out.add("inverse.csv", n.mappingFile(l, rel+"/scan", seq, "inverse.csv"))
+			return out, nil
+		}})
+		return out, nil
+	}}
+}
+
+// composedDir is fri/scan/.
+func (n version) composedDir(l *loaded) *dir {
+	return &dir{base: n.base("fri/scan", n.key(), l.mtime), list: func(ctx context.Context) (*listing, error) {
+		l, err := n.load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out := &listing{}
+		if l.refusal != nil {
+			var es problems
+			for _, name := range []string{"composed.csv", "composed.json"} {
+				out.leaveOut(&es, name, l.refusal)
+			}
+			out.add("ERROR.json", n.errorFile("fri/scan", l.mtime, es))
+			return out, nil
+		}
+		out.add("composed.json", n.doc(l, "fri/scan/composed.json", C2, n.composedJSON))
 		return out, nil
 	}}
 }

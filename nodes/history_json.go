@@ -125,7 +125,7 @@ func (n version) historyJSON(ctx context.Context) (*document, error) {
 	j.Array("transitions")
 	for _, r := range rs {
 		j.ItemObject()
-		j.record(l, h, r)
+		j.record(l, h, r, nil)
 		j.End()
 	}
 	j.End()
@@ -219,8 +219,8 @@ func (e *enc) finding(f fri.Finding) {
 	})
 }
 
-// record adds the members of one transition.
-func (j *jsonDoc) record(l *loaded, h *history, r *record) {
+// record adds the members of one transition. more, if set, adds members to source i.
+func (j *jsonDoc) record(l *loaded, h *history, r *record, more func(e *enc, i int)) {
 	t := r.t
 	j.Members(func(e *enc) {
 		e.K("seq").Int(int64(t.Seq))
@@ -239,8 +239,17 @@ func (j *jsonDoc) record(l *loaded, h *history, r *record) {
 			})
 		}
 	})
-	j.ArrayOf("sources", len(t.Sources), func(e *enc, i int) { e.digest(l, h, t.Sources[i]) })
-	j.ArrayOf("destinations", len(t.Destinations), func(e *enc, i int) { e.digest(l, h, t.Destinations[i]) })
+	j.ArrayOf("sources", len(t.Sources), func(e *enc, i int) {
+		e.Obj(func() {
+			e.digest(l, h, t.Sources[i])
+			if more != nil {
+				more(e, i)
+			}
+		})
+	})
+	j.ArrayOf("destinations", len(t.Destinations), func(e *enc, i int) {
+		e.Obj(func() { e.digest(l, h, t.Destinations[i]) })
+	})
 	j.Members(func(e *enc) {
 		e.K("rows").Obj(func() {
 			in, moved, dropped, ok := t.Rows()
@@ -298,21 +307,19 @@ func (e *enc) unknownOf(u fri.UnknownField) {
 	})
 }
 
-// digest writes one source or destination.
+// digest writes the members of one source or destination.
 func (e *enc) digest(l *loaded, h *history, d fri.Digest) {
-	e.Obj(func() {
-		e.K("fragment").Uint(d.ID)
-		e.K("physical_rows").Uint(d.PhysicalRows)
-		e.K("deleted_rows").Uint(d.DeletedRows)
-		e.K("live_rows").Uint(d.LiveRows())
-		valid := d.ID <= 0xFFFFFFFF
-		_, live := l.m.Live()[d.Frag()]
-		e.K("live_in_manifest").Bool(valid && live)
-		e.K("produced_by")
-		e.firstSeq(h.h.Producer(d.Frag()), valid)
-		e.K("consumed_by")
-		e.firstSeq(h.h.Consumer(d.Frag()), valid)
-	})
+	e.K("fragment").Uint(d.ID)
+	e.K("physical_rows").Uint(d.PhysicalRows)
+	e.K("deleted_rows").Uint(d.DeletedRows)
+	e.K("live_rows").Uint(d.LiveRows())
+	valid := d.ID <= 0xFFFFFFFF
+	_, live := l.m.Live()[d.Frag()]
+	e.K("live_in_manifest").Bool(valid && live)
+	e.K("produced_by")
+	e.firstSeq(h.h.Producer(d.Frag()), valid)
+	e.K("consumed_by")
+	e.firstSeq(h.h.Consumer(d.Frag()), valid)
 }
 
 func (e *enc) firstSeq(ts []*fri.Transition, valid bool) {

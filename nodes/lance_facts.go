@@ -21,7 +21,7 @@ func lanceFacts(m *dataset.Manifest, h *fri.History, li *logicalIndex) []lanceFa
 	say := func(wrong bool, format string, args ...any) {
 		out = append(out, lanceFact{fmt.Sprintf(format, args...), wrong})
 	}
-	if ix.System() && recognise(ix).Class != fri.LookAlike {
+	if systemEntry(ix) {
 		say(false, "a system index: never used for a query, its bitmap is no coverage of data")
 		return out
 	}

@@ -112,3 +112,32 @@ func (h *mapHandle) ReadAt(ctx context.Context, p []byte, off int64) (int, error
 
 // Close implements Handle.
 func (h *mapHandle) Close() error { return nil }
+
+// mappingFile is one of the files computed from a single transition: mapping.csv, mapping.arrow, counts.csv and, below
+// scan/, inverse.csv. rel is its directory below the version.
+func (n version) mappingFile(l *loaded, rel string, seq int, name string) *mapFile {
+	f := &mapFile{base: n.base(rel+"/"+name, n.key(), l.mtime), t: n.t, class: C1}
+	if name == "inverse.csv" {
+		f.class = C2
+	}
+	f.open = func(ctx context.Context) (mapcsv.File, error) {
+		l, h, t, err := n.transition(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		m, err := n.mapping(ctx, l, h, t)
+		if err != nil {
+			return nil, err
+		}
+		switch name {
+		case "mapping.csv":
+			return mapcsv.Mapping(m)
+		case "mapping.arrow":
+			return mapcsv.MappingArrow(m)
+		case "inverse.csv":
+			return mapcsv.Inverse(m)
+		}
+		return nil, notFound(n.path+"/"+rel, name)
+	}
+	return f
+}

@@ -50,7 +50,7 @@ type Tree struct {
 	files    *flight[uint64, mapcsv.File]    // by inode
 	docs     *flight[uint64, *rendered]      // by inode
 	sizes    *flight[uint64, int64]          // of mapping files, by inode
-	idents   *flight[uint64, string]         // identity of a stored file when it was first opened, by inode
+	opened   *flight[uint64, openedObject]   // stored files as they were when last opened, by first inode
 	records  *fri.Cache
 	blocks   *rowmap.Cache
 	ring     errorRing
@@ -90,7 +90,7 @@ func New(ctx context.Context, cfg Config) (*Tree, error) {
 	t.files = newFlight[uint64, mapcsv.File](cfg.Memory/16, wait, t.now)
 	t.docs = newFlight[uint64, *rendered](cfg.Memory/8, wait, t.now)
 	t.sizes = newFlight[uint64, int64](4<<20, wait, t.now)
-	t.idents = newFlight[uint64, string](4<<20, wait, t.now)
+	t.opened = newFlight[uint64, openedObject](4<<20, wait, t.now)
 	t.records = fri.NewCache(cfg.Memory / 8)
 	if t.blocks == nil {
 		t.blocks = rowmap.NewCache(cfg.Memory / 4)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -159,11 +160,14 @@ func checkNode(t testing.TB, rng *rand.Rand, path string, e Entry, n Node) {
 		}
 	}
 	if strings.HasSuffix(path, ".json") && !isLive(path) {
+		whole = padding.ReplaceAll(whole, []byte(": $1")) // csv_offset and csv_bytes of partitions
 		if want := append(indented(t, bytes.TrimSuffix(whole, []byte("\n"))), '\n'); !bytes.Equal(whole, want) {
 			t.Errorf("%s is not laid out as JSON with two spaces and a newline at the end", path)
 		}
 	}
 }
+
+var padding = regexp.MustCompile(`: +([0-9])`)
 
 // checkPieces compares small reads with a large one of a file that is too large to hold.
 func checkPieces(t testing.TB, rng *rand.Rand, path string, size int64, h Handle) {
@@ -199,12 +203,15 @@ func TestWalkEveryDataset(t *testing.T) {
 				tr := openTree(t, name, func(c *Config) { c.Now = fixedNow })
 				rng := rand.New(rand.NewPCG(1, 2))
 				seen := map[uint64]string{}
+				newest := newestOf(t, tr)
 				visit(t, tr.Root(), func(path string, _ Dir, e Entry, n Node) {
 					if old, ok := seen[n.Ino()]; ok && !isLive(path) {
 						t.Errorf("%s has the inode of %s", path, old)
 					}
 					seen[n.Ino()] = path
-					checkNode(t, rng, path, e, n)
+					if latest := strings.HasPrefix(path, "versions/"+newest+"/"); latest || rng.IntN(6) == 0 {
+						checkNode(t, rng, path, e, n)
+					}
 				})
 			})
 		}
@@ -212,3 +219,17 @@ func TestWalkEveryDataset(t *testing.T) {
 }
 
 func fixedNow() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) }
+
+// newestOf is the number of the newest version.
+func newestOf(t testing.TB, tr *Tree) string {
+	t.Helper()
+	n, err := ResolveNoFollow(context.Background(), tr.Root(), "latest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := n.(Link).Target(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(target, "versions/")
+}

@@ -151,8 +151,8 @@ func (n version) list(ctx context.Context) (*listing, error) {
 	out.add("files.json", n.doc(l, "files.json", C1, n.filesJSON))
 	out.add("scan", n.scanDir(l))
 	out.add("fri", n.friDir(l))
-	if len(l.logical) > 1<<40 {
-		_ = l
+	if len(l.logical) > 0 {
+		out.add("indices", n.indicesDir(l))
 	}
 	return out, nil
 }

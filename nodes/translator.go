@@ -1,0 +1,89 @@
+package nodes
+
+import (
+	"context"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/fri"
+	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/rowmap"
+	"github.com/frifs/frifs/translate"
+)
+
+// liveFragments is the live state of one version, read off its manifest; deletion files are read when asked for.
+type liveFragments struct {
+	ds *dataset.Dataset
+	m  *dataset.Manifest
+}
+
+var _ translate.Live = liveFragments{}
+
+// Rows implements translate.Live.
+func (v liveFragments) Rows(f fri.FragID) (rows uint64, known, live bool) {
+	fr, ok := v.m.Live()[f]
+	if !ok || fr.PhysicalRows == nil {
+		return 0, false, ok
+	}
+	return *fr.PhysicalRows, true, true
+}
+
+// HasDeletions reports whether f has a deletion file.
+func (v liveFragments) HasDeletions(f fri.FragID) bool {
+	fr, ok := v.m.Live()[f]
+	return ok && fr.PB.GetDeletionFile() != nil
+}
+
+// Deletions implements translate.Live.
+func (v liveFragments) Deletions(ctx context.Context, f fri.FragID) (*roaring.Bitmap, error) {
+	fr, ok := v.m.Live()[f]
+	if !ok {
+		return nil, fault.New("nodes.Deletions", "", fault.Invalid, "fragment %d is not live", f)
+	}
+	return v.ds.Deletions(ctx, v.m, fr)
+}
+
+// translator makes the translator of the version. Where translation is refused it gives the refusal.
+func (n version) translator(l *loaded, h *history) (*translate.Translator, error) {
+	if l.refusal != nil {
+		return nil, l.refusal
+	}
+	maps := func(ctx context.Context, t *fri.Transition) (rowmap.Mapping, error) { return n.mapping(ctx, l, h, t) }
+	return translate.New(h.h, liveFragments{n.t.ds, l.m}, maps, translate.Options{}), nil
+}
+
+// Translator returns a translator for one retained version, nil for the latest, with the history it uses. Errors:
+// fault.NotFound for a version that is not shown, fault.Unsupported where translation is refused (the flag is named),
+// and those of reading the manifest and the history.
+func (t *Tree) Translator(ctx context.Context, number *uint64) (*translate.Translator, *fri.History, error) {
+	n, err := t.version(ctx, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, h, err := n.loadHistory(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tr, err := n.translator(l, h)
+	return tr, h.h, err
+}
+
+// version finds a version that is shown; nil means the latest.
+func (t *Tree) version(ctx context.Context, number *uint64) (version, error) {
+	v, err := t.view(ctx)
+	if err != nil {
+		return version{}, err
+	}
+	i := v.hi - 1
+	if number != nil {
+		var ok bool
+		if i, ok = v.find(*number); !ok {
+			return version{}, fault.New("nodes.Version", t.cfg.URI, fault.NotFound, "version %d is not retained; there are %s", *number, v.span())
+		}
+	}
+	if i < v.lo {
+		return version{}, fault.New("nodes.Version", t.cfg.URI, fault.NotFound, "there is no version")
+	}
+	return version{t: t, v: v}.sibling(i), nil
+}
