@@ -80,7 +80,7 @@ func (p *Partition) Ranks(ctx context.Context, i int) (*RankBlock, error) {
 		return b, nil
 	}
 	return p.ranks.get(ctx, i, func(ctx context.Context) (*RankBlock, int64, error) {
-		l, err := p.labelsOnce(ctx, i, nil)
+		l, err := p.labelsOnce(ctx, i)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -95,7 +95,7 @@ func (p *Partition) Order(ctx context.Context, i int) (*OrderBlock, error) {
 		return b, nil
 	}
 	return p.orders.get(ctx, i, func(ctx context.Context) (*OrderBlock, int64, error) {
-		l, err := p.labelsOnce(ctx, i, nil)
+		l, err := p.labelsOnce(ctx, i)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -105,12 +105,12 @@ func (p *Partition) Order(ctx context.Context, i int) (*OrderBlock, error) {
 }
 
 // labelsOnce returns label block i without keeping it where it is not kept already: what is made from it is kept
-// instead. A block made in s is valid until s is used again.
-func (p *Partition) labelsOnce(ctx context.Context, i int, s *labelScratch) (*LabelBlock, error) {
+// instead.
+func (p *Partition) labelsOnce(ctx context.Context, i int) (*LabelBlock, error) {
 	if b := p.blocks.peek(i); b != nil {
 		return b, nil
 	}
-	return p.load(ctx, i, s)
+	return p.load(ctx, i, nil)
 }
 
 // rank numbers the rows of each label.

@@ -39,9 +39,10 @@ type Partition struct {
 	cache *Cache
 
 	bySrc, byDst fragIndex
-	starts       []uint64 // position of each source's first row, and the total at the end
-	destStart    []uint64 // rows of the destinations before each, and the total at the end
-	destAddr     []uint64 // address of each destination's first row, and 0 for "none" at the end
+	near         []sourceRange // by fragment id from bySrc.min on, where ids are close together
+	starts       []uint64      // position of each source's first row, and the total at the end
+	destStart    []uint64      // rows of the destinations before each, and the total at the end
+	destAddr     []uint64      // address of each destination's first row, and 0 for "none" at the end
 
 	null   uint32 // the label that stands for "deleted before": the number of destinations
 	rows   uint64 // rows per label block, the last one excepted
@@ -188,6 +189,12 @@ func (p *Partition) totals(ctx context.Context, h countsHeader) error {
 func (p *Partition) layout(h countsHeader) {
 	t := p.t
 	p.bySrc, p.byDst = newFragIndex(t.Sources), newFragIndex(t.Destinations)
+	p.near = make([]sourceRange, len(p.bySrc.dense))
+	for i, src := range p.bySrc.dense {
+		if src >= 0 {
+			p.near[i] = sourceRange{p.starts[src], t.Sources[src].PhysicalRows}
+		}
+	}
 	n := len(t.Destinations)
 	p.null = uint32(n)
 	p.destStart = make([]uint64, n+1)

@@ -64,20 +64,14 @@ func (p *Partition) Forward(ctx context.Context, addrs, out []fri.RowAddr, st []
 // block has to be loaded get no block and are noted in s.late. clean reports that all have a block.
 func (p *Partition) locate(s *forwardScratch, addrs []fri.RowAddr, base int) (clean bool, err error) {
 	clean = true
-	var frag uint32
-	src := int32(-1)
-	var start, rows uint64
 	slots := p.ranks.slots
 	for i, a := range addrs {
-		if f := uint32(a >> 32); f != frag || src < 0 {
-			if src = p.bySrc.find(f); src < 0 {
-				return false, outside("source", a, p.t.Record)
-			}
-			frag, start = f, p.starts[src]
-			rows = p.starts[src+1] - start
-		}
+		start, rows := p.source(uint32(a >> 32))
 		off := uint64(uint32(a))
 		if off >= rows {
+			if rows == 0 && p.bySrc.find(uint32(a>>32)) < 0 {
+				return false, outside("source", a, p.t.Record)
+			}
 			s.blocks[i], clean = noRow, false
 			continue
 		}
@@ -95,6 +89,21 @@ func (p *Partition) locate(s *forwardScratch, addrs []fri.RowAddr, base int) (cl
 		s.late = append(s.late, lateRow{uint32(hi), s.rows[i], base + i})
 	}
 	return clean, nil
+}
+
+// sourceRange is the positions of a source's rows.
+type sourceRange struct{ start, rows uint64 }
+
+// source returns the range of the source with a fragment id; no rows where there is none. With ids close together it
+// takes no branch that depends on the address.
+func (p *Partition) source(f uint32) (start, rows uint64) {
+	if i := uint64(f) - p.bySrc.min; i < uint64(len(p.near)) {
+		return p.near[i].start, p.near[i].rows
+	}
+	if i := p.bySrc.find(f); i >= 0 {
+		return p.starts[i], p.starts[i+1] - p.starts[i]
+	}
+	return 0, 0
 }
 
 // answer computes the new addresses of those rows of a lane whose block is there.

@@ -70,8 +70,7 @@ func (p *Partition) window(ctx context.Context, start, n uint64) (*Window, error
 	}
 	// The destinations that have rows in the window; others may be skipped.
 	lo, hi := p.destSpan(start, start+n)
-	s := &labelScratch{}
-	next := make([]uint64, p.null+1)
+	c := &collector{p: p, w: w, next: make([]uint64, p.null+1)}
 	for i := range p.LabelBlocks() {
 		if err := ctx.Err(); err != nil {
 			return nil, fault.Wrap("rowmap.InverseWindow", "", err)
@@ -81,28 +80,91 @@ func (p *Partition) window(ctx context.Context, start, n uint64) (*Window, error
 		} else if skip {
 			continue
 		}
-		b, err := p.labelsOnce(ctx, i, s)
-		if err != nil {
+		if err := c.block(ctx, i); err != nil {
 			return nil, err
-		}
-		// A row's place in the window; rows before it wrap around to huge numbers, so one comparison decides.
-		for d, c := range b.Before {
-			next[d] = p.destStart[d] + uint64(c) - start
-		}
-		next[p.null] = 1 << 63
-		switch {
-		case b.NullBits != nil:
-			p.collectSparse(b, next, w)
-		case wide:
-			collect(b.Labels, next, w.large, b.First)
-		default:
-			collect(b.Labels, next, w.small, uint32(b.First))
 		}
 	}
 	return w, nil
 }
 
+// collector fills a window.
+type collector struct {
+	p    *Partition
+	w    *Window
+	s    labelScratch
+	next []uint64 // per destination the place of its next row in the window, and one for deleted rows
+}
+
+// block puts the rows of label block i into their places. Where a label block is a stored block, the places that are
+// reached in the end are its counts, so the labels are checked in the same pass.
+func (c *collector) block(ctx context.Context, i int) error {
+	p := c.p
+	if b := p.blocks.peek(i); b != nil {
+		c.collect(b)
+		return nil
+	}
+	if p.joined != 1 || p.null == maxDestinations {
+		b, err := p.load(ctx, i, &c.s)
+		if err != nil {
+			return err
+		}
+		c.collect(b)
+		return nil
+	}
+	before, err := p.grid.before(ctx, uint64(i))
+	if err != nil {
+		return err
+	}
+	after, err := p.grid.row(ctx, uint64(i))
+	if err != nil {
+		return err
+	}
+	first, n := p.span(i)
+	b, err := p.readLabels(ctx, first, n, &c.s)
+	if err != nil {
+		return err
+	}
+	b.Before = before
+	c.collect(b)
+	good := c.next[p.null] == nullPlace+uint64(c.s.seen)
+	for d, v := range after {
+		good = good && c.next[d] == c.place(d, v)
+	}
+	if good {
+		p.labelRows.Add(uint64(n))
+		return nil
+	}
+	if _, err = p.load(ctx, i, &c.s); err == nil {
+		err = p.grid.bad(uint64(i), "labels disagree with counts")
+	}
+	return err
+}
+
+// nullPlace is where deleted rows are put: in no window.
+const nullPlace = 1 << 63
+
+// place is the place in the window of the row of destination d that count rows come before. Rows before the window
+// wrap around to huge numbers, so one comparison tells whether a row is in it.
+func (c *collector) place(d int, count uint32) uint64 {
+	return c.p.destStart[d] + uint64(count) - c.w.Start
+}
+
 // collect puts the position of each row of a block into its place.
+func (c *collector) collect(b *LabelBlock) {
+	for d, n := range b.Before {
+		c.next[d] = c.place(d, n)
+	}
+	c.next[c.p.null] = nullPlace
+	switch {
+	case b.NullBits != nil:
+		c.collectMarked(b)
+	case c.w.large != nil:
+		collect(b.Labels, c.next, c.w.large, b.First)
+	default:
+		collect(b.Labels, c.next, c.w.small, uint32(b.First))
+	}
+}
+
 func collect[P uint32 | uint64](labels []uint16, next []uint64, out []P, first P) {
 	for i, l := range labels {
 		if int(l) >= len(next) { // never: labels are checked when they are read
@@ -116,19 +178,19 @@ func collect[P uint32 | uint64](labels []uint16, next []uint64, out []P, first P
 	}
 }
 
-// collectSparse is collect for blocks with separate null marks.
-func (p *Partition) collectSparse(b *LabelBlock, next []uint64, w *Window) {
+// collectMarked is collect for blocks with separate marks of deleted rows.
+func (c *collector) collectMarked(b *LabelBlock) {
 	for i, l := range b.Labels {
-		if b.Null(i, int(p.null)) {
+		if b.Null(i, int(c.p.null)) {
 			continue
 		}
-		v := next[l]
-		next[l] = v + 1
+		v := c.next[l]
+		c.next[l] = v + 1
 		switch {
-		case v < uint64(len(w.small)):
-			w.small[v] = uint32(b.First) + uint32(i)
-		case v < uint64(len(w.large)):
-			w.large[v] = b.First + uint64(i)
+		case v < uint64(len(c.w.small)):
+			c.w.small[v] = uint32(b.First) + uint32(i)
+		case v < uint64(len(c.w.large)):
+			c.w.large[v] = b.First + uint64(i)
 		}
 	}
 }

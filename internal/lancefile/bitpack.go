@@ -35,43 +35,75 @@ func unpackUnit[T Word](packed []byte, w int, out *[unitValues]T) {
 		o := out[laneOrder[r/8]*16+r%8*128:][:lanes]
 		a := packed[i*row:][:row]
 		if sh+w <= tbits {
-			m := mask * rep
-			unpackRow(o, a, a, sh, 0, m, 0, size)
+			unpackRow(o, a, uint(sh), mask*rep)
 			continue
 		}
 		lo := lane >> sh // bits that the first word gives
-		b := packed[(i+1)*row:][:row]
-		unpackRow(o, a, b, sh, tbits-sh, lo*rep, (mask&^lo)*rep, size)
+		unpackTwo(o, a, packed[(i+1)*row:][:row], uint(sh), uint(tbits-sh), lo*rep, (mask&^lo)*rep)
 	}
 }
 
-// unpackRow writes one value per lane: (a >> right & lo) | (b << left & hi), on as many lanes at once as a 64-bit word
-// holds.
-func unpackRow[T Word](out []T, a, b []byte, right, left int, lo, hi uint64, size int) {
-	r, l := uint(right)&63, uint(left)&63
-	switch size {
+// unpackRow writes one value per lane: a >> sh & mask, on as many lanes at once as a 64-bit word holds.
+func unpackRow[T Word](out []T, a []byte, sh uint, mask uint64) {
+	switch width[T]() {
 	case 1:
-		for k := 0; k+8 <= len(out); k += 8 {
-			x := binary.LittleEndian.Uint64(a[k:])>>r&lo | binary.LittleEndian.Uint64(b[k:])<<l&hi
-			o := out[k : k+8 : k+8]
-			o[0], o[1], o[2], o[3] = T(uint8(x)), T(uint8(x>>8)), T(uint8(x>>16)), T(uint8(x>>24))
-			o[4], o[5], o[6], o[7] = T(uint8(x>>32)), T(uint8(x>>40)), T(uint8(x>>48)), T(uint8(x>>56))
+		for len(out) >= 8 && len(a) >= 8 {
+			put8(out, binary.LittleEndian.Uint64(a)>>(sh&63)&mask)
+			out, a = out[8:], a[8:]
 		}
-	case 2:
-		for k := 0; k+4 <= len(out); k += 4 {
-			x := binary.LittleEndian.Uint64(a[2*k:])>>r&lo | binary.LittleEndian.Uint64(b[2*k:])<<l&hi
-			o := out[k : k+4 : k+4]
-			o[0], o[1], o[2], o[3] = T(uint16(x)), T(uint16(x>>16)), T(uint16(x>>32)), T(uint16(x>>48))
+	case 2: // 64 lanes; constant bounds make this the fastest case, which is the one of labels
+		o, a := (*[64]T)(out), (*[128]byte)(a)
+		for k := 0; k < 64; k += 4 {
+			x := binary.LittleEndian.Uint64(a[2*k:2*k+8]) >> (sh & 63) & mask
+			o[k], o[k+1], o[k+2], o[k+3] = T(x), T(x>>16), T(x>>32), T(x>>48)
 		}
 	case 4:
-		for k := 0; k+2 <= len(out); k += 2 {
-			x := binary.LittleEndian.Uint64(a[4*k:])>>r&lo | binary.LittleEndian.Uint64(b[4*k:])<<l&hi
-			out[k], out[k+1] = T(uint32(x)), T(uint32(x>>32))
+		for len(out) >= 2 && len(a) >= 8 {
+			x := binary.LittleEndian.Uint64(a) >> (sh & 63) & mask
+			out[0], out[1] = T(uint32(x)), T(x>>32)
+			out, a = out[2:], a[8:]
 		}
 	default:
-		for k := range out {
-			out[k] = T(binary.LittleEndian.Uint64(a[8*k:])>>r&lo | binary.LittleEndian.Uint64(b[8*k:])<<l&hi)
+		for len(out) >= 1 && len(a) >= 8 {
+			out[0] = T(binary.LittleEndian.Uint64(a) >> (sh & 63) & mask)
+			out, a = out[1:], a[8:]
 		}
+	}
+}
+
+// unpackTwo writes one value per lane whose bits stand in two words: (a >> right & lo) | (b << left & hi).
+func unpackTwo[T Word](out []T, a, b []byte, right, left uint, lo, hi uint64) {
+	b = b[:len(a)]
+	switch width[T]() {
+	case 1:
+		for i := 0; i+8 <= len(out) && i+8 <= len(a) && i+8 <= len(b); i += 8 {
+			put8(out[i:], binary.LittleEndian.Uint64(a[i:])>>(right&63)&lo|binary.LittleEndian.Uint64(b[i:])<<(left&63)&hi)
+		}
+	case 2:
+		o, a, b := (*[64]T)(out), (*[128]byte)(a), (*[128]byte)(b)
+		for k := 0; k < 64; k += 4 {
+			x := binary.LittleEndian.Uint64(a[2*k:2*k+8])>>(right&63)&lo | binary.LittleEndian.Uint64(b[2*k:2*k+8])<<(left&63)&hi
+			o[k], o[k+1], o[k+2], o[k+3] = T(x), T(x>>16), T(x>>32), T(x>>48)
+		}
+	case 4:
+		for len(out) >= 2 && len(a) >= 8 && len(b) >= 8 {
+			x := binary.LittleEndian.Uint64(a)>>(right&63)&lo | binary.LittleEndian.Uint64(b)<<(left&63)&hi
+			out[0], out[1] = T(uint32(x)), T(x>>32)
+			out, a, b = out[2:], a[8:], b[8:]
+		}
+	default:
+		for len(out) >= 1 && len(a) >= 8 && len(b) >= 8 {
+			out[0] = T(binary.LittleEndian.Uint64(a)>>(right&63)&lo | binary.LittleEndian.Uint64(b)<<(left&63)&hi)
+			out, a, b = out[1:], a[8:], b[8:]
+		}
+	}
+}
+
+// put8 writes the eight 8-bit parts of x.
+func put8[T Word](out []T, x uint64) {
+	o := out[:8:8]
+	for k := range o {
+		o[k] = T(uint8(x >> (8 * k)))
 	}
 }
 

@@ -240,12 +240,14 @@ func (d *chunkedPage[T]) chunk(s *scratch[T], b []byte, dict []T, count, lo, hi 
 		if int(h.levels) != count {
 			return fmt.Errorf("%d definition levels for %d values", h.levels, count)
 		}
-		s.levels = grow(s.levels, count)
-		if err := block(d.cd, d.def, h.def, s.levels); err != nil {
-			return fmt.Errorf("definition levels: %w", err)
-		}
-		if bad := n.setLevels(s.levels[lo:hi]); bad >= 0 {
-			return fmt.Errorf("value %d has definition level %d", lo+bad, s.levels[lo+bad])
+		if dict != nil || hi-lo != count || !n.setPacked(d.def, h.def, count) {
+			s.levels = grow(s.levels, count)
+			if err := block(d.cd, d.def, h.def, s.levels); err != nil {
+				return fmt.Errorf("definition levels: %w", err)
+			}
+			if bad := n.setLevels(s.levels[lo:hi]); bad >= 0 {
+				return fmt.Errorf("value %d has definition level %d", lo+bad, s.levels[lo+bad])
+			}
 		}
 		if n.seen > 0 && !d.nullable {
 			return fmt.Errorf("%d null values in a page whose layer allows none", n.seen)

@@ -1,6 +1,7 @@
 package lancefile
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -8,10 +9,8 @@ import (
 	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/frifs/frifs/fault"
-	"github.com/frifs/frifs/internal/pb"
 )
 
 // Element is the type of a column's values.
@@ -28,7 +27,10 @@ type Column[T Element] struct {
 	starts []uint64 // first row of each page, and the row count at the end
 	pages  []page[T]
 	cache  pageCache
-	pool   sync.Pool // *scratch[T]
+
+	last      *encoding // of the page before, while pages are parsed
+	lastBytes []byte
+	pool      sync.Pool // *scratch[T]
 }
 
 // page is a parsed page of a column.
@@ -76,6 +78,7 @@ func OpenColumn[T Element](ctx context.Context, f *File, i int) (*Column[T], err
 	if err := c.parse(meta); err != nil {
 		return nil, err
 	}
+	c.last, c.lastBytes = nil, nil
 	if got := c.Rows(); got != f.Rows() {
 		return nil, c.wrap(-1, f.columns[i].off, fmt.Errorf("its %d pages hold %d rows, the file %d", len(c.pages), got, f.Rows()))
 	}
@@ -109,39 +112,37 @@ func (c *Column[T]) parse(meta []byte) error {
 // addPage parses one page description, which stands at byte off.
 func (c *Column[T]) addPage(b []byte, off uint64) error {
 	number := len(c.pages)
-	m := &pb.ColumnMetadata_Page{}
-	if err := proto.Unmarshal(b, m); err != nil {
+	d, err := parsePage(b)
+	if err != nil {
 		return c.wrap(number, off, fmt.Errorf("page does not decode: %w", err))
 	}
-	p := page[T]{pageInfo: pageInfo{number: number, length: m.GetLength()}}
+	p := page[T]{pageInfo: pageInfo{number: number, length: d.length}}
 	start := c.starts[number]
 	if p.length > math.MaxInt64-start {
 		return c.wrap(number, off, fmt.Errorf("page of %d rows after %d rows", p.length, start))
 	}
-	offs, sizes := m.GetBufferOffsets(), m.GetBufferSizes()
-	if len(offs) != len(sizes) {
-		return c.wrap(number, off, fmt.Errorf("%d buffer offsets and %d buffer sizes", len(offs), len(sizes)))
+	if len(d.offsets) != len(d.sizes) {
+		return c.wrap(number, off, fmt.Errorf("%d buffer offsets and %d buffer sizes", len(d.offsets), len(d.sizes)))
 	}
-	for k := range offs {
-		s := span{offs[k], sizes[k]}
+	p.buffers = make([]span, len(d.offsets))
+	for k := range p.buffers {
+		s := span{d.offsets[k], d.sizes[k]}
 		if s.off > c.file.src.size || s.n > c.file.src.size-s.off {
 			return c.wrap(number, off, fmt.Errorf("buffer %d (%d bytes at %d) lies outside the file of %d bytes", k, s.n, s.off, c.file.src.size))
 		}
 		if c.file.foot.version > V20 && s.off%64 != 0 {
 			return c.wrap(number, off, fmt.Errorf("buffer %d starts at %d, which is not a multiple of 64", k, s.off))
 		}
-		p.buffers = append(p.buffers, s)
+		p.buffers[k] = s
 	}
-	d := m.GetEncoding().GetDirect()
-	if d == nil {
-		return c.wrap(number, off, &unknownError{what: "encoding", detail: "page encoding that is not in place"})
+	if c.last == nil || !bytes.Equal(d.encoding, c.lastBytes) {
+		// Pages of a column mostly say the same; what was parsed is built into each page anew.
+		if c.last, err = parseEncoding(d.encoding); err != nil {
+			return c.wrap(number, off, err)
+		}
+		c.lastBytes = d.encoding
 	}
-	a := &pb.AnyValue{}
-	if err := proto.Unmarshal(d.GetEncoding(), a); err != nil {
-		return c.wrap(number, off, fmt.Errorf("page encoding does not decode: %w", err))
-	}
-	var err error
-	if p.rows, err = buildPage[T](c, &p.pageInfo, a); err != nil {
+	if p.rows, err = buildPage[T](c, &p.pageInfo, c.last); err != nil {
 		return c.wrap(number, off, err)
 	}
 	c.pages = append(c.pages, p)

@@ -1,11 +1,8 @@
 package lancefile
 
 import (
-	"errors"
 	"fmt"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/frifs/frifs/internal/pb"
 )
@@ -17,38 +14,23 @@ const (
 	urlPlanar = "lance.encodings23.PlanarLayout"
 )
 
-func isUnknown(err error) bool {
-	var u *unknownError
-	return errors.As(err, &u)
-}
+// base is the type name of a type URL.
+func base(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
 
 // buildPage chooses the grammar of a page: by the file version, and in 2.3 by the page's type URL, since two
 // incompatible grammars carry that version (docs/FORMAT.md, "Lance file").
-func buildPage[T Element](c *Column[T], p *pageInfo, a *pb.AnyValue) (decoder[T], error) {
-	url := a.GetTypeUrl()[strings.LastIndexByte(a.GetTypeUrl(), '/')+1:]
+func buildPage[T Element](c *Column[T], p *pageInfo, e *encoding) (decoder[T], error) {
 	cd := &codec{zstd: &c.file.zstd, version: c.file.foot.version}
 	switch v := c.file.foot.version; {
-	case v == V20 && url == url20:
-		m := &pb.ArrayEncoding{}
-		if err := proto.Unmarshal(a.GetValue(), m); err != nil {
-			return nil, fmt.Errorf("page encoding does not decode: %w", err)
-		}
-		return buildArray[T](p, m)
-	case v >= V21 && url == url21:
-		m := &pb.PageLayout{}
-		if err := proto.Unmarshal(a.GetValue(), m); err != nil {
-			return nil, fmt.Errorf("page layout does not decode: %w", err)
-		}
-		return buildLayout[T](cd, p, m)
-	case v == V23 && url == urlPlanar:
-		m := &pb.PlanarLayout{}
-		if err := proto.Unmarshal(a.GetValue(), m); err != nil {
-			return nil, fmt.Errorf("page layout does not decode: %w", err)
-		}
+	case v == V20 && e.array != nil:
+		return buildArray[T](p, e.array)
+	case v >= V21 && e.layout != nil:
+		return buildLayout[T](cd, p, e.layout)
+	case v == V23 && e.planar != nil:
 		cd.planar = true
-		return buildPlanar[T](cd, p, m)
+		return buildPlanar[T](cd, p, e.planar)
 	}
-	return nil, &unknownError{what: "encoding", detail: fmt.Sprintf("page of type %q in a file of version %s", a.GetTypeUrl(), c.file.foot.version)}
+	return nil, &unknownError{what: "encoding", detail: fmt.Sprintf("page of type %q in a file of version %s", e.url, c.file.foot.version)}
 }
 
 // leafLayer checks that a page is a plain leaf and reports whether it may hold nulls.

@@ -48,6 +48,9 @@ func runsOf[T, L Word](c *codec, ve, le *pb.CompressiveEncoding, vb, lb []byte, 
 	case m >= 0 && m != n:
 		return fmt.Errorf("%d run values and %d run lengths", m, n)
 	}
+	if isFlat(ve) && isFlat(le) {
+		return expand(func(i int) T { return word[T](vb, i) }, func(i int) uint64 { return uint64(word[L](lb, i)) }, n, out, clamp)
+	}
 	lengths := make([]L, n)
 	if err := runChild(c, le, lb, lengths, depth); err != nil {
 		return fmt.Errorf("run lengths: %w", err)
@@ -56,21 +59,34 @@ func runsOf[T, L Word](c *codec, ve, le *pb.CompressiveEncoding, vb, lb []byte, 
 	if err := runChild(c, ve, vb, values, depth); err != nil {
 		return fmt.Errorf("run values: %w", err)
 	}
+	return expand(func(i int) T { return values[i] }, func(i int) uint64 { return uint64(lengths[i]) }, n, out, clamp)
+}
+
+// isFlat reports whether a child whose general compression is undone is a plain array.
+func isFlat(e *pb.CompressiveEncoding) bool {
+	if g := e.GetGeneral(); g != nil {
+		e = g.GetValues()
+	}
+	return e.GetFlat() != nil
+}
+
+// expand writes n runs to out.
+func expand[T Word](value func(int) T, length func(int) uint64, n int, out []T, clamp bool) error {
 	at := 0
-	for i, l := range lengths {
+	for i := range n {
+		l := length(i)
 		if l == 0 {
 			return fmt.Errorf("run %d has length 0", i)
 		}
-		end := at + min(int(l), len(out)-at+1)
-		if end > len(out) {
+		if l > uint64(len(out)-at) {
 			if !clamp {
 				return fmt.Errorf("run %d ends past the last of %d values", i, len(out))
 			}
-			fill(out[at:], values[i])
+			fill(out[at:], value(i))
 			return nil
 		}
-		fill(out[at:end], values[i])
-		at = end
+		fill(out[at:at+int(l)], value(i))
+		at += int(l)
 	}
 	if at != len(out) {
 		return fmt.Errorf("%d runs give %d values, not %d", n, at, len(out))

@@ -51,77 +51,15 @@ func loadWord[T Word](b []byte) T {
 	return T(v)
 }
 
-// nulls collects the null rows of a read: bit base+i of words is row i of the piece at hand. A nil words means that
-// the caller does not accept nulls; seen is counted all the same.
-type nulls struct {
-	words []uint64
-	base  int
-	seen  int
-}
-
-// at returns the collector for the piece that begins i rows later. Its count is separate.
-func (n *nulls) at(i int) nulls { return nulls{words: n.words, base: n.base + i} }
-
-// set marks row i.
-func (n *nulls) set(i int) {
-	n.seen++
-	if n.words != nil {
-		i += n.base
-		n.words[i>>6] |= 1 << (i & 63)
+// word decodes value i of an array.
+func word[T Word](b []byte, i int) T {
+	switch width[T]() {
+	case 1:
+		return T(b[i])
+	case 2:
+		return T(binary.LittleEndian.Uint16(b[2*i:]))
+	case 4:
+		return T(binary.LittleEndian.Uint32(b[4*i:]))
 	}
-}
-
-// setRun marks rows [from, to).
-func (n *nulls) setRun(from, to int) {
-	if from >= to {
-		return
-	}
-	n.seen += to - from
-	if n.words == nil {
-		return
-	}
-	for i, end := n.base+from, n.base+to; i < end; {
-		w := i >> 6
-		stop := min(end, (w+1)<<6)
-		n.words[w] |= (^uint64(0) >> (64 - (stop - i))) << (i & 63)
-		i = stop
-	}
-}
-
-// setBits marks the rows whose bit is set in m, which holds rows [from, from+64).
-func (n *nulls) setBits(from int, m uint64) {
-	if m == 0 {
-		return
-	}
-	n.seen += bits.OnesCount64(m)
-	if n.words == nil {
-		return
-	}
-	i := n.base + from
-	w, s := i>>6, i&63
-	n.words[w] |= m << s
-	if hi := m >> (64 - s); s > 0 && hi != 0 {
-		n.words[w+1] |= hi
-	}
-}
-
-// setLevels marks the rows whose definition level is 1 and reports the first level above 1, or -1.
-func (n *nulls) setLevels(levels []uint16) (bad int) {
-	for i := 0; i < len(levels); i += 64 {
-		l := levels[i:min(i+64, len(levels))]
-		var m, over uint64
-		for k, v := range l {
-			m |= uint64(v&1) << k
-			over |= uint64(v)
-		}
-		if over > 1 {
-			for k, v := range l {
-				if v > 1 {
-					return i + k
-				}
-			}
-		}
-		n.setBits(i, m)
-	}
-	return -1
+	return T(binary.LittleEndian.Uint64(b[8*i:]))
 }
