@@ -1,6 +1,7 @@
 package fri
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,17 +27,7 @@ func uses(ds []*draft, digests func(*Transition) []Digest, which func(*draft) bo
 			}
 		}
 	}
-	slices.SortFunc(us, func(a, b use) int {
-		switch {
-		case a.frag != b.frag:
-			if a.frag < b.frag {
-				return -1
-			}
-			return 1
-		default:
-			return a.d - b.d
-		}
-	})
+	slices.SortFunc(us, func(a, b use) int { return cmp.Or(cmp.Compare(a.frag, b.frag), a.d-b.d) })
 	return us
 }
 
@@ -57,15 +48,7 @@ func groups(us []use, f func([]use)) {
 
 // named returns the uses of f.
 func named(us []use, f FragID) []use {
-	i, _ := slices.BinarySearchFunc(us, f, func(u use, f FragID) int {
-		switch {
-		case u.frag < f:
-			return -1
-		case u.frag > f:
-			return 1
-		}
-		return 0
-	})
+	i, _ := slices.BinarySearchFunc(us, f, func(u use, f FragID) int { return cmp.Compare(u.frag, f) })
 	j := i
 	for j < len(us) && us[j].frag == f {
 		j++
@@ -102,15 +85,26 @@ func (o *opener) graphRules() {
 	}
 	groups(prod, func(ps []use) {
 		cs := named(cons, ps[0].frag)
-		if len(ps) != 1 || len(cs) != 1 || ps[0].rows == cs[0].rows {
+		if len(cs) == 0 {
 			return
 		}
-		for _, u := range []use{ps[0], cs[0]} {
-			fails = append(fails, func() {
-				o.drafts[u.d].fail(checkGraph, 23, "fragment %d has %d rows where record %d produces it and %d where record %d consumes it",
-					u.frag, ps[0].rows, o.drafts[ps[0].d].t.Record, cs[0].rows, o.drafts[cs[0].d].t.Record)
-			})
+		rows := func(a, b use) int { return cmp.Compare(a.rows, b.rows) }
+		disagree := func(us []use, others ...use) {
+			for _, u := range us {
+				for _, other := range others {
+					if other.rows == u.rows {
+						continue
+					}
+					fails = append(fails, func() {
+						o.drafts[u.d].fail(checkGraph, 23, "fragment %d has %d rows here and %d in record %d; its producer and its consumer "+
+							"must agree", u.frag, u.rows, other.rows, o.drafts[other.d].t.Record)
+					})
+					break
+				}
+			}
 		}
+		disagree(ps, slices.MinFunc(cs, rows), slices.MaxFunc(cs, rows))
+		disagree(cs, slices.MinFunc(ps, rows), slices.MaxFunc(ps, rows))
 	})
 	for _, f := range fails {
 		f()

@@ -165,7 +165,7 @@ func TestRules(t *testing.T) {
 		{"rule 22 cycle through a duplicate", 1, slices.Concat(compact(t, 1, 2, 2), compact(t, 2, 1, 2), compact(t, 2, 1, 2)), "invalid rule 22, invalid rule 22, invalid rule 22", ""},
 		{"rule 22 lifted and tagged", 1, slices.Concat(legacy, compact(t, 1, 2, 4)), "invalid rule 22, invalid rule 22", "records 1 and 2"},
 		{"rule 22 legacy is no rule", 0, slices.Concat(legacy, legacy), "ok, ok", "fragment 1 is a source of records 1 and 2"},
-		{"rule 23", 1, slices.Concat(compact(t, 1, 2, 2), compact(t, 2, 3, 5), good), "invalid rule 23, invalid rule 23, ok", "fragment 2 has 2 rows where record 1 produces it and 5 where record 2 consumes it"},
+		{"rule 23", 1, slices.Concat(compact(t, 1, 2, 2), compact(t, 2, 3, 5), good), "invalid rule 23, invalid rule 23, ok", "fragment 2 has 2 rows here and 5 in record 2"},
 		{"rule 23, deletions may grow", 1, slices.Concat(compact(t, 1, 2, 2), transition(source(2, 2, 1), dest(3, 1), ordered(treemap(t, rows{2: {1}}, false)))), "ok, ok", ""},
 
 		{"legacy id", 0, version(1, group(make([]byte, 8), []fri.Digest{{huge, 1, 1}}, nil)), "invalid rule 0", "4294967296 is no fragment id"},

@@ -190,7 +190,7 @@ func (d *draft) strictPartition() {
 	}
 }
 
-// lenient applies the checks of a legacy group (docs/FORMAT.md, "FRI entry", legacy form).
+// lenient applies the checks of a legacy group (docs/FORMAT.md, "Legacy history" and "Validation rules").
 func (o *opener) lenient(d *draft) {
 	t := d.t
 	for i, p := range d.problems {
