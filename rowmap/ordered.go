@@ -143,6 +143,8 @@ type OrderedBlock struct {
 	First uint64             // rank, in the transition, of the container's first survivor
 	Count uint32             // survivors of the container
 	Rows  uint32             // rows that exist: 65,536, or fewer in the last container of a source
+
+	AnySplit bool // a word is split
 }
 
 const blockBytes = int64(unsafe.Sizeof(OrderedBlock{}))
@@ -216,6 +218,7 @@ func (m *Ordered) decode(ctx context.Context, slot int) (*OrderedBlock, error) {
 				}
 			}
 		}
+		b.AnySplit = b.AnySplit || b.Words[i].Split()
 		rank += n
 	}
 	b.Count = uint32(rank - b.First)

@@ -232,6 +232,11 @@ func (m *Ordered) within(b *OrderedBlock, limit uint32, key fri.RowAddr, addrs, 
 			continue
 		}
 		end := min(i+64, len(addrs))
+		if !b.AnySplit && allWithin(addrs[i:end], key, limit) {
+			b.rows(addrs[i:end], out[i:end], st[i:end])
+			i = end
+			continue
+		}
 		for ; i < end; i++ {
 			a := addrs[i]
 			if a>>16 != key {
@@ -247,6 +252,26 @@ func (m *Ordered) within(b *OrderedBlock, limit uint32, key fri.RowAddr, addrs, 
 		}
 	}
 	return i
+}
+
+// allWithin reports whether all addresses lie in the container named by key, below limit.
+func allWithin(addrs []fri.RowAddr, key fri.RowAddr, limit uint32) bool {
+	var other fri.RowAddr
+	var over uint32 // the top bit is set where a row is not below limit
+	for _, a := range addrs {
+		other |= a>>16 ^ key
+		over |= limit - 1 - uint32(a)&(containerRows-1)
+	}
+	return other == 0 && over>>31 == 0
+}
+
+// rows maps rows of a block that has no split words; all of them exist.
+func (b *OrderedBlock) rows(addrs, out []fri.RowAddr, st []Status) {
+	out, st = out[:len(addrs)], st[:len(addrs)]
+	for i, a := range addrs {
+		w := &b.Words[uint32(a)>>6&(blockWords-1)]
+		out[i], st[i] = w.row(uint32(a))
+	}
 }
 
 // slowRow maps a row that is out of range or in a split word.

@@ -1,0 +1,6 @@
+//go:build !race
+
+package rowmap
+
+// rounds is the number of random compactions of the property test.
+const rounds = 200
