@@ -156,6 +156,28 @@ func TestStaleMountIsExplainedAndCleared(t *testing.T) {
 	}
 }
 
+func TestMountByTheHelper(t *testing.T) {
+	if _, err := helper(); err != nil {
+		t.Skipf("fusermount3 is not installed: %v", err)
+	}
+	s := start(t, "FRIFS_FS_TEST_HELPER=1")
+	if _, err := os.ReadFile(s.path("README.txt")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(s.path("README.txt")); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("remove: got %v, want EROFS", err)
+	}
+	if e, ok := mountAt(s.mp); !ok || e.fstype != "fuse.frifs" || e.source != `fake,with\odd chars` {
+		t.Errorf("mount table: %+v, %v", e, ok)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.wait(t); err != nil {
+		t.Errorf("exit: %v", err)
+	}
+}
+
 func TestNoSecondMountOverALiveOne(t *testing.T) {
 	s := start(t)
 	_, err := CheckMountpoint(context.Background(), s.mp, Options{AllowNonEmpty: true, Force: true})

@@ -42,6 +42,7 @@ func serveFake(mp string) int {
 		},
 		Force:    os.Getenv("FRIFS_FS_TEST_FORCE") != "",
 		writable: os.Getenv("FRIFS_FS_TEST_RW") != "",
+		byHelper: os.Getenv("FRIFS_FS_TEST_HELPER") != "",
 	}
 	sig := make(chan os.Signal, 4)
 	signal.Notify(sig, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)

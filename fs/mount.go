@@ -123,7 +123,7 @@ func (m *mount) rawFileSystem() (fuse.RawFileSystem, *fuse.MountOptions) {
 	if !m.opt.writable {
 		mo.Options = append(mo.Options, "ro")
 	}
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && !m.opt.byHelper {
 		// Root needs no helper; where mount(2) is refused go-fuse falls back to fusermount3.
 		mo.DirectMount = true
 	}

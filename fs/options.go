@@ -22,7 +22,8 @@ type Options struct {
 	// OpTimeout is the bound promised for opening and reading files and for the size of a C2 file (60 s); half of
 	// it is given to the work inside one request.
 	OpTimeout time.Duration
-	// MetadataTimeout is the bound promised for lookups, attributes and listings (30 s), halved inside too.
+	// MetadataTimeout is the bound promised for lookups, attributes and listings (30 s, at most OpTimeout), halved
+	// inside too.
 	MetadataTimeout time.Duration
 	// InterruptGrace is how long a request goes on after its caller was interrupted (1 s).
 	InterruptGrace time.Duration
@@ -50,6 +51,8 @@ type Options struct {
 
 	// writable leaves the mount option ro away, so that tests see that the code alone answers EROFS.
 	writable bool
+	// byHelper mounts through fusermount3 although root could do without, so that tests see that way too.
+	byHelper bool
 }
 
 // Failure is one failed request.
@@ -68,7 +71,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	def(&o.OpTimeout, 60*time.Second)
-	def(&o.MetadataTimeout, 30*time.Second)
+	def(&o.MetadataTimeout, min(30*time.Second, o.OpTimeout))
 	def(&o.InterruptGrace, time.Second)
 	def(&o.RememberFor, 2*time.Second)
 	def(&o.VolatileTimeout, time.Second)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -118,6 +119,8 @@ func startMount(ctx context.Context, cmd *cobra.Command, t *target, uri, mountpo
 	t.onError = func(r nodes.ErrorRecord) {
 		log.Log(ctx, r.Kind.Level(), r.Message, "op", r.Op, "path", r.Path, "kind", r.Kind.String())
 	}
+	var live atomic.Pointer[fs.Server]
+	t.gauges = func() []nodes.Gauge { return mountGauges(live.Load()) }
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit(int64(t.memory)))
 	}
@@ -136,7 +139,21 @@ func startMount(ctx context.Context, cmd *cobra.Command, t *target, uri, mountpo
 		src.close()
 		return nil, nil, err
 	}
+	live.Store(srv)
 	return srv, src, nil
+}
+
+// mountGauges are the figures of the mount for .frifs/status.json and .frifs/metrics.
+func mountGauges(srv *fs.Server) []nodes.Gauge {
+	if srv == nil {
+		return nil
+	}
+	st := srv.Stats()
+	return []nodes.Gauge{
+		{Name: "frifs_mount_inodes", Help: "Inodes that the kernel may hold.", Value: float64(st.Inodes)},
+		{Name: "frifs_mount_requests_running", Help: "Requests at work.", Value: float64(st.Running)},
+		{Name: "frifs_mount_requests_abandoned", Help: "Workers that went on past the end of their request.", Value: float64(st.Abandoned)},
+	}
 }
 
 // levelOf is the level at which a failed request is logged: that of its kind, but at most a warning, since the tree

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/store"
 	"github.com/frifs/frifs/nodes"
@@ -28,6 +27,7 @@ type target struct {
 	opTimeout time.Duration
 
 	onError func(nodes.ErrorRecord) // for mount; may be nil
+	gauges  func() []nodes.Gauge    // for mount; may be nil
 }
 
 // flags adds the flags to a command.
@@ -90,7 +90,7 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	}
 	tree, err := nodes.New(ctx, nodes.Config{
 		Dataset: ds, URI: ds.URI(), Version: t.version.n, AsOf: t.asof.t,
-		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError,
+		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError, Gauges: t.gauges,
 	})
 	if err != nil {
 		return nil, err
@@ -113,12 +113,6 @@ func (t *target) open(cmd *cobra.Command, uri string) (nodes.Dir, func(), error)
 
 // translator makes the translator of the version that latest points to.
 func (s *source) translator(ctx context.Context) (*translate.Translator, error) {
-	type maker interface {
-		Translator(ctx context.Context) (*translate.Translator, error)
-	}
-	m, ok := any(s.tree).(maker)
-	if !ok {
-		return nil, fault.New("translate", s.uri, fault.Unsupported, "this build cannot translate")
-	}
-	return m.Translator(ctx)
+	tr, _, err := s.tree.Translator(ctx, nil)
+	return tr, err
 }
