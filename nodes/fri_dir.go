@@ -23,6 +23,9 @@ func (n version) friList(ctx context.Context) (*listing, error) {
 	}
 	out := &listing{}
 	out.add("history.json", n.doc(l, "fri/history.json", C1, n.historyJSON))
+	status := n.doc(l, "fri/status.json", C1, n.friStatusJSON)
+	status.ino = n.t.inode(status.path, n.chainKey())
+	out.add("status.json", status)
 	if !l.fri.present() {
 		return out, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/frifs/frifs/fault"
@@ -120,6 +121,20 @@ type history struct {
 	h       *fri.History
 	content fri.Reader // bytes of the InlineContent message; nil where they cannot be had
 	key     string     // names the content
+
+	once sync.Once
+	keys map[string]bool // recordKey of every record; set by once
+}
+
+// recordKeys is the set of the history's records by recordKey.
+func (h *history) recordKeys() map[string]bool {
+	h.once.Do(func() {
+		h.keys = make(map[string]bool, len(h.h.Transitions))
+		for _, t := range h.h.Transitions {
+			h.keys[recordKey(t)] = true
+		}
+	})
+	return h.keys
 }
 
 // noHistory is what a version without an FRI entry has.
