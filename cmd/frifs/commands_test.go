@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/frifs/frifs/internal/testdata"
 )
@@ -207,6 +209,129 @@ func TestVersionsAndHistory(t *testing.T) {
 	}
 	if out := must(t, "history", "--version", "1", chain); !strings.Contains(out, "no fragment reuse index") {
 		t.Errorf("history of version 1: %q", out)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	tests := []struct {
+		table string
+		args  []string
+		code  int
+		out   string
+		err   string
+	}{
+		{"tagged/chain", nil, 0, "5 records, 5 pending", ""},
+		{"tagged/chain", []string{"--check"}, 3, "catching up is due: by number", "5 pending"},
+		{"tagged/chain", []string{"--check", "--version", "11"}, 0, "no fragment reuse index", ""},
+		{"tagged/chain", []string{"--format", "csv"}, 0, "seq,id,needed,needed_by,since_version,since,age,note\n1,", ""},
+	}
+	for _, tc := range tests {
+		r := frifs(t, "", append(append([]string{"status"}, tc.args...), testdata.Dataset(t, tc.table))...)
+		if r.code != tc.code || !strings.Contains(r.stdout, tc.out) || !strings.Contains(r.stderr, tc.err) {
+			t.Errorf("%s %v: exit %d\n%s%s", tc.table, tc.args, r.code, r.stdout, r.stderr)
+		}
+	}
+	chain := testdata.Dataset(t, "tagged/chain")
+	if got, want := must(t, "status", "--format", "json", chain), must(t, "cat", chain, "latest/fri/status.json"); got != want {
+		t.Errorf("status --format json is not the file")
+	}
+}
+
+func TestStatusFindings(t *testing.T) {
+	now := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	five, past, future := 5, "2026-11-30T00:00:00.5Z", "2026-12-02T00:00:00Z"
+	tests := []struct {
+		name   string
+		s      statusDoc
+		errors int
+		want   int
+	}{
+		{"nothing", statusDoc{}, 0, 0},
+		{"not yet", statusDoc{DueAt: &future, Pending: &five}, 0, 0},
+		{"by age", statusDoc{DueAt: &past}, 0, 1},
+		{"by count and age", statusDoc{DueAt: &past, DueByCount: true, Pending: &five}, 0, 2},
+		{"errors", statusDoc{}, 2, 1},
+		{"broken", statusDoc{Error: json.RawMessage(`{"message": "two entries"}`)}, 1, 1},
+	}
+	for _, tc := range tests {
+		if got := tc.s.findings(now, tc.errors); len(got) != tc.want {
+			t.Errorf("%s: got %q, want %d", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestTranslateAnswersEveryAddress(t *testing.T) {
+	for _, name := range []string{"legacy/basic", "legacy/multi", "tagged/chain", "tagged/clone"} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"translate", testdata.Dataset(t, name), "--from-file", "-"}
+			for _, r := range testdata.Rebase(t, name) {
+				args = append(args, "--rebase", r)
+			}
+			var in, want strings.Builder
+			want.WriteString("row_addr,outcome,new_row_addr\n")
+			for row := range testdata.Expected(t, name) {
+				outcome, addr := testdata.Want(row)
+				fmt.Fprintln(&in, row.Old)
+				fmt.Fprintf(&want, "%d,%s,", row.Old, outcome)
+				if addr != nil {
+					fmt.Fprint(&want, *addr)
+				}
+				want.WriteByte('\n')
+			}
+			r := frifs(t, in.String(), args...)
+			if r.code != 0 {
+				t.Fatalf("exit %d: %s", r.code, r.stderr)
+			}
+			got, wanted := strings.Split(r.stdout, "\n"), strings.Split(want.String(), "\n")
+			if len(got) != len(wanted) {
+				t.Fatalf("got %d lines, want %d", len(got), len(wanted))
+			}
+			for i := range got {
+				if got[i] != wanted[i] {
+					t.Fatalf("line %d: got %q, want %q", i+1, got[i], wanted[i])
+				}
+			}
+		})
+	}
+}
+
+func TestTranslateForms(t *testing.T) {
+	chain := testdata.Dataset(t, "tagged/chain")
+	// Order and duplicates are kept, and both forms of an address mean the same.
+	want := "row_addr,outcome,new_row_addr\n4294967313,moved,55834574978\n425201762305,dangling,\n4294967313,moved,55834574978\n"
+	if got := must(t, "translate", chain, "1:17", "99:1", "4294967313"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := must(t, "translate", "--inverse", chain, "55834574978"); got != "row_addr,outcome,old_row_addr\n55834574978,moved,4294967313\n" {
+		t.Errorf("inverse: %q", got)
+	}
+	var list []map[string]any
+	if err := json.Unmarshal([]byte(must(t, "translate", "--format", "json", chain, "1:17", "99:1")), &list); err != nil || len(list) != 2 {
+		t.Fatalf("json: %v, %v", list, err)
+	}
+	if list[0]["new_row_addr"] != "55834574978" || list[0]["new_fragment"] != 13.0 || list[1]["new_row_addr"] != nil {
+		t.Errorf("json: %v", list)
+	}
+	if err := json.Unmarshal([]byte(must(t, "translate", "--trace", "--format", "json", chain, "1:17")), &list); err != nil || len(list[0]["hops"].([]any)) != 4 {
+		t.Errorf("trace as json: %v, %v", list, err)
+	}
+	if out := must(t, "translate", "--trace", "--inverse", chain, "13:130"); !strings.Contains(out, "transition 0005: 13:130 → 10:130") || !strings.Contains(out, "at first 4294967313 (1:17)") {
+		t.Errorf("trace back:\n%s", out)
+	}
+	if out := must(t, "translate", "--format", "table", chain, "1:17"); !strings.Contains(out, "55834574978 (13:130)") {
+		t.Errorf("table:\n%s", out)
+	}
+	// What stands before a bad line is answered, and the line is named.
+	r := frifs(t, "1\n2\nthree\n", "translate", chain, "--from-file", "-")
+	if r.code != 2 || !strings.Contains(r.stderr, `stdin, line 3: "three"`) || strings.Count(r.stdout, "\n") != 3 {
+		t.Errorf("a bad line: exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+	if r := frifs(t, "", "translate", "--format", "json", chain, "--from-file", "-"); r.code != 0 || r.stdout != "[]\n" {
+		t.Errorf("no address: exit %d, %q", r.code, r.stdout)
+	}
+	// In an old version the row is where it was.
+	if got := must(t, "translate", "--version", "5", chain, "1:17"); !strings.HasSuffix(got, "\n4294967313,same,4294967313\n") {
+		t.Errorf("in version 5: %q", got)
 	}
 }
 

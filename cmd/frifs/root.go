@@ -39,7 +39,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newMountCmd(), newUmountCmd(),
 		newLsCmd(), newCatCmd(), newStatCmd(), newTreeCmd(),
-		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(),
+		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(),
 		newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
 	)
 	root.CompletionOptions.DisableDefaultCmd = true
