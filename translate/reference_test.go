@@ -140,3 +140,80 @@ func (w *world) addresses() []fri.RowAddr {
 	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
 	return all
 }
+
+// backReference is the naive inverse of an address that is in the version asked about: the earliest address on record.
+func (w *world) backReference(a fri.RowAddr) (Outcome, fri.RowAddr) {
+	f := a.Frag()
+	known := w.live[f] != nil
+	for _, r := range w.recs {
+		_, src := digestOf(r.Sources, f)
+		_, dst := digestOf(r.Destinations, f)
+		known = known || src || dst
+	}
+	switch {
+	case !known && w.h.Opaque:
+		return Unresolved, a
+	case !known:
+		return Dangling, a
+	}
+	at, o := a, Same
+	group := len(w.h.Steps)
+	limit, counted := w.rowCount(f)
+	for {
+		r, g, lost := w.producer(at.Frag(), group)
+		if at == a && !counted && r != nil {
+			d, _ := digestOf(r.Destinations, f)
+			limit, counted = d.PhysicalRows, d.PhysicalRows > 0
+		}
+		if at == a && counted && uint64(a.Offset()) >= limit {
+			return OutOfRange, a
+		}
+		if lost {
+			return Unresolved, at
+		}
+		if r == nil {
+			break
+		}
+		from, ok := r.from[at]
+		if r.closed || !ok || r.corrupt[from] {
+			return Unresolved, at
+		}
+		at, o, group = from, Moved, g
+	}
+	if l := w.live[f]; l != nil {
+		switch {
+		case l.broken:
+			return Unresolved, at
+		case l.deleted != nil && l.deleted.Contains(a.Offset()):
+			return DeletedNow, at
+		}
+	}
+	return o, at
+}
+
+// producer returns the usable record that made f, of legacy ones the last in a Version before group; lost where
+// there is none but one that cannot be used.
+func (w *world) producer(f fri.FragID, group int) (r *rewrite, g int, lost bool) {
+	for i, t := range w.h.Transitions {
+		c := w.recs[t.Record-1]
+		if _, ok := digestOf(c.Destinations, f); !ok {
+			continue
+		}
+		if !c.usable {
+			lost = true
+			continue
+		}
+		in := 0
+		for s, members := range w.h.Steps {
+			for _, k := range members {
+				if k == i {
+					in = s
+				}
+			}
+		}
+		if w.tagged || in < group {
+			r, g = c, in
+		}
+	}
+	return r, g, lost && r == nil
+}

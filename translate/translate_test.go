@@ -77,6 +77,7 @@ func TestRandomHistories(t *testing.T) {
 			w.checkPush(t, tr, f, uint64(off), uint64(off+n), r)
 		}
 		w.checkTrace(t, tr, addrs, want)
+		w.checkInverse(t, tr, mixed)
 	}
 	for o := Moved; o < NumOutcomes; o++ {
 		if seen[o] < 1000 {
@@ -141,6 +142,40 @@ func (w *world) checkTrace(t *testing.T, tr *Translator, addrs []fri.RowAddr, wa
 		}
 		if at != last {
 			t.Fatalf("seed %d: Trace(%v) ends at %v, want %v", w.seed, a, at, last)
+		}
+	}
+}
+
+// checkInverse compares Inverse with the reference, and the way back with the way there.
+func (w *world) checkInverse(t *testing.T, tr *Translator, addrs []fri.RowAddr) {
+	t.Helper()
+	r := newResults(len(addrs))
+	if err := tr.Inverse(context.Background(), addrs, r); err != nil {
+		t.Fatalf("seed %d: %v", w.seed, err)
+	}
+	for i, a := range addrs {
+		o, last := w.backReference(a)
+		if r.Outcome[i] != o || r.Last[i] != last || o.HasAddress() && r.New[i] != last {
+			t.Fatalf("seed %d (tagged %v): inverse of %v is %v, new %v, last %v; want %v, %v",
+				w.seed, w.tagged, a, r.Outcome[i], r.New[i], r.Last[i], o, last)
+		}
+	}
+	for i := 0; i < len(addrs); i += 1 + len(addrs)/3 {
+		hops, o, last, err := tr.TraceBack(context.Background(), addrs[i])
+		if err != nil || o != r.Outcome[i] || last != r.Last[i] {
+			t.Fatalf("seed %d: TraceBack(%v) = %v, %v, %v", w.seed, addrs[i], o, last, err)
+		}
+		at := addrs[i]
+		for _, h := range hops {
+			if h.From != at {
+				t.Fatalf("seed %d: TraceBack(%v): hop %+v, the way is at %v", w.seed, addrs[i], h, at)
+			}
+			if h.Outcome == Moved {
+				at = h.To
+			}
+		}
+		if at != last {
+			t.Fatalf("seed %d: TraceBack(%v) ends at %v, want %v", w.seed, addrs[i], at, last)
 		}
 	}
 }
