@@ -144,8 +144,12 @@ func pattern(rows uint64, destinations int) rowmaptest.Pattern {
 func partitionCSV(m partition) *text { return newText(mappingHeader, &partitionBody{m: m}) }
 
 func BenchmarkMappingCSVPartition(b *testing.B) {
-	b.Run("destinations=64", func(b *testing.B) { benchSequential(b, partitionCSV(newPartition(b, pattern(10<<20, 64), 64<<20)), 1<<17) })
-	b.Run("destinations=1000", func(b *testing.B) { benchSequential(b, partitionCSV(newPartition(b, pattern(10<<20, 1000), 64<<20)), 1<<17) })
+	b.Run("destinations=64", func(b *testing.B) {
+		benchSequential(b, partitionCSV(newPartition(b, pattern(10<<20, 64), 64<<20)), 1<<17)
+	})
+	b.Run("destinations=1000", func(b *testing.B) {
+		benchSequential(b, partitionCSV(newPartition(b, pattern(10<<20, 1000), 64<<20)), 1<<17)
+	})
 	b.Run("rows=1e9,destinations=1000,cold", func(b *testing.B) {
 		benchSequential(b, partitionCSV(newPartition(b, pattern(1e9, 1000), 8<<20)), 1<<17)
 	})
@@ -177,7 +181,7 @@ func BenchmarkInversePartition(b *testing.B) {
 	})
 }
 
-func BenchmarkInversePartitionSize(b *testing.B) {
+func BenchmarkSizeOfInverse(b *testing.B) {
 	m := newPartition(b, pattern(1e8, 1000), 8<<20)
 	for b.Loop() {
 		if _, err := newPartitionArrivals(context.Background(), m); err != nil {
