@@ -4,106 +4,96 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/frifs/frifs/fri"
+	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/translate"
 )
 
-// coverageOf derives which live fragments each segment of a logical index may answer for: its stored bitmap, taken
-// through the history, without dead fragments (docs/FORMAT.md, "Index details"). nil = not known: there is no bitmap.
-func coverageOf(l *loaded, h *history, li *logicalIndex) []*roaring.Bitmap {
-	out := make([]*roaring.Bitmap, len(li.segments))
-	derive := h.h.Broken == nil && len(h.h.Transitions) > 0
-	for i, s := range li.segments {
-		if s.ix.Bitmap == nil || systemEntry(s.ix) {
-			continue
-		}
-		set := s.ix.Bitmap
-		if derive && !h.h.Tagged && addressDomain(l.m, s.ix) {
-			set = swapLegacy(h.h, set)
-		}
-		out[i] = liveOnly(l, set)
-	}
-	if derive && h.h.Tagged && !h.h.Opaque {
-		deriveTagged(l, h.h, li, out)
-	}
-	return out
-}
-
-func liveOnly(l *loaded, set *roaring.Bitmap) *roaring.Bitmap {
+// liveSet is the ids of the live fragments.
+func (l *loaded) liveSet() *roaring.Bitmap {
 	out := roaring.New()
-	for it := set.Iterator(); it.HasNext(); {
-		f := it.Next()
-		if _, ok := l.m.Live()[fri.FragID(f)]; ok {
-			out.Add(f)
+	for f := range l.m.Live() {
+		out.Add(uint32(f))
+	}
+	return out
+}
+
+// segments describes every entry of the index section to package translate, in the order of the section. onlyAddresses
+// takes entries that store row ids for system ones: a record never concerns what is in their files.
+func (l *loaded) segments(onlyAddresses bool) []translate.Segment {
+	out := make([]translate.Segment, len(l.m.Indices))
+	for i, ix := range l.m.Indices {
+		s := translate.Segment{
+			Name:           ix.Name,
+			UUID:           segmentName(ix),
+			DatasetVersion: ix.PB.GetDatasetVersion(),
+			System:         systemEntry(ix),
+			Usable:         usableWhenTagged(ix),
+		}
+		switch ix.BitmapState {
+		case dataset.BitmapWithdrawn:
+			s.State = translate.BitmapWithdrawn
+		case dataset.BitmapPresent:
+			s.State, s.Bitmap = translate.BitmapPresent, ix.Bitmap
+		case dataset.BitmapAbsent, dataset.BitmapUndecodable:
+		}
+		if d, _ := indexDomain(l.m, ix); onlyAddresses && d == domainRowID {
+			s.System = true
+		}
+		out[i] = s
+	}
+	return out
+}
+
+// usableWhenTagged reports whether Lance 14.0.2 can use an entry on a tagged table: type and version are known to it,
+// and the type translates in batches.
+func usableWhenTagged(ix *dataset.Index) bool {
+	limit, ok := maxIndexVersion(ix.Type)
+	if !ok || ix.PB.GetIndexVersion() > limit {
+		return false
+	}
+	switch ix.Type {
+	case "FM", "JSON", "MINHASH_LSH":
+		return false
+	}
+	return true
+}
+
+// systemEntry reports whether an entry is one of a system index, by name and type.
+func systemEntry(ix *dataset.Index) bool { return ix.System() && recognise(ix).Class != fri.LookAlike }
+
+// indexed finds, for each record, whether a stored bitmap names one of its fragments. A stored bitmap may have been
+// taken along to later fragments, so what was made of the destinations counts too.
+func indexed(l *loaded, h *fri.History) []bool {
+	named := roaring.New()
+	for _, ix := range l.m.Indices {
+		if !systemEntry(ix) && ix.Bitmap != nil {
+			named.Or(ix.Bitmap)
+		}
+	}
+	out := make([]bool, len(h.Transitions))
+	later := map[uint64]bool{} // fragments of which something that is named was made
+	for i := len(h.Transitions) - 1; i >= 0; i-- {
+		t := h.Transitions[i]
+		for _, ds := range [][]fri.Digest{t.Sources, t.Destinations} {
+			for _, d := range ds {
+				out[i] = out[i] || later[d.ID] || (d.ID <= 0xFFFFFFFF && named.Contains(uint32(d.ID)))
+			}
+		}
+		if out[i] {
+			for _, d := range t.Sources {
+				later[d.ID] = true
+			}
 		}
 	}
 	return out
 }
 
-// swapLegacy takes a stored bitmap through a legacy history: where a group's sources are all in it, they are swapped for
-// its destinations; where only some are, or the group cannot be used, they are taken out.
-func swapLegacy(h *fri.History, stored *roaring.Bitmap) *roaring.Bitmap {
-	set := stored.Clone()
-	for _, step := range h.Steps {
-		next := set.Clone()
-		for _, i := range step {
-			t := h.Transitions[i]
-			part, all := partly(set, t)
-			if part == nil && !all && t.Usable() {
-				continue
-			}
-			for _, d := range t.Sources {
-				if d.ID <= 0xFFFFFFFF {
-					next.Remove(uint32(d.ID))
-				}
-			}
-			if all {
-				addAll(next, t.Destinations)
-			}
-		}
-		set = next
-	}
-	return set
-}
-
-// deriveTagged adds live destinations to the segments that contribute to them: a fragment that no segment of the index
-// names is covered where every source of the record that made it is covered, directly or in the same way.
-func deriveTagged(l *loaded, h *fri.History, li *logicalIndex, out []*roaring.Bitmap) {
-	from := map[uint64]map[int]bool{} // fragment → segments that cover it
-	for i, s := range li.segments {
-		if s.ix.Bitmap == nil || !addressDomain(l.m, s.ix) {
-			continue
-		}
-		for it := s.ix.Bitmap.Iterator(); it.HasNext(); {
-			f := uint64(it.Next())
-			if from[f] == nil {
-				from[f] = map[int]bool{}
-			}
-			from[f][i] = true
+// noneLive reports whether a record's destinations are all gone: only later records need it.
+func noneLive(l *loaded, ds []fri.Digest) bool {
+	for _, d := range ds {
+		if _, ok := l.m.Live()[d.Frag()]; ok && d.ID <= 0xFFFFFFFF {
+			return false
 		}
 	}
-	for _, t := range h.Transitions { // producers come before consumers
-		if !t.Usable() {
-			continue
-		}
-		contributors, all := map[int]bool{}, len(t.Sources) > 0
-		for _, d := range t.Sources {
-			all = all && len(from[d.ID]) > 0
-			for i := range from[d.ID] {
-				contributors[i] = true
-			}
-		}
-		if !all {
-			continue
-		}
-		for _, d := range t.Destinations {
-			if from[d.ID] != nil {
-				continue // a segment names it directly, and that one wins
-			}
-			from[d.ID] = contributors
-			if _, live := l.m.Live()[d.Frag()]; live {
-				for i := range contributors {
-					out[i].Add(uint32(d.ID))
-				}
-			}
-		}
-	}
+	return len(ds) > 0
 }

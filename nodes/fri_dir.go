@@ -172,6 +172,7 @@ func (n version) composedDir(l *loaded) *dir {
 			out.add("ERROR.json", n.errorFile("fri/scan", l.mtime, es))
 			return out, nil
 		}
+		out.add("composed.csv", n.composedFile(l))
 		out.add("composed.json", n.doc(l, "fri/scan/composed.json", C2, n.composedJSON))
 		return out, nil
 	}}

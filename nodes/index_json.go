@@ -7,18 +7,16 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/frifs/frifs/fri"
-	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/translate"
 )
 
 // segmentFacts is what the manifest and the history say about one segment.
 type segmentFacts struct {
-	s         *segment
-	domain    string
-	why       string
-	covered   *roaring.Bitmap // derived coverage ∩ live; nil = not known
-	straddles []straddle
-	orphans   []uint32
-	dead      []uint32 // stored bitmap without the live fragments
+	s      *segment
+	domain string
+	why    string
+	cover  *translate.Coverage
+	dead   []uint32 // stored bitmap without the live fragments
 }
 
 // indexFacts is what is said about one logical index.
@@ -33,24 +31,21 @@ type indexFacts struct {
 // factsOf judges a logical index by metadata alone.
 func factsOf(l *loaded, h *history, li *logicalIndex) *indexFacts {
 	f := &indexFacts{}
-	covered := coverageOf(l, h, li)
+	live := l.liveSet()
+	covers := translate.Cover(h.h, live, l.segments(false))
 	all, twice := roaring.New(), roaring.New()
-	for i, s := range li.segments {
-		sf := segmentFacts{s: s, covered: covered[i]}
+	for _, s := range li.segments {
+		sf := segmentFacts{s: s, cover: &covers[s.ix.Ordinal]}
 		sf.domain, sf.why = indexDomain(l.m, s.ix)
+		if s.ix.Bitmap != nil {
+			sf.dead = roaring.AndNot(s.ix.Bitmap, live).ToArray()
+		}
 		if !systemEntry(s.ix) {
-			if sf.domain == domainAddress {
-				sf.straddles = straddles(h.h, s.ix.Bitmap)
-			}
-			sf.orphans = orphans(l, h.h, s.ix.Bitmap)
-			sf.dead = deadFragments(l, s.ix.Bitmap)
-			if sf.covered != nil {
-				twice.Or(roaring.And(all, sf.covered))
-				all.Or(sf.covered)
-			}
+			twice.Or(roaring.And(all, sf.cover.Live))
+			all.Or(sf.cover.Live)
+			f.warn(l, h.h, sf)
 		}
 		f.segments = append(f.segments, sf)
-		f.warn(l, sf)
 	}
 	f.twice = twice.ToArray()
 	rows, known := uint64(0), true
@@ -74,24 +69,7 @@ func factsOf(l *loaded, h *history, li *logicalIndex) *indexFacts {
 	return f
 }
 
-// systemEntry reports whether an entry is one of a system index, by name and type.
-func systemEntry(ix *dataset.Index) bool { return ix.System() && recognise(ix).Class != fri.LookAlike }
-
-func deadFragments(l *loaded, stored *roaring.Bitmap) []uint32 {
-	if stored == nil {
-		return nil
-	}
-	var out []uint32
-	for it := stored.Iterator(); it.HasNext(); {
-		f := it.Next()
-		if _, live := l.m.Live()[fri.FragID(f)]; !live {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-func (f *indexFacts) warn(l *loaded, s segmentFacts) {
+func (f *indexFacts) warn(l *loaded, h *fri.History, s segmentFacts) {
 	ix := s.s.ix
 	say := func(format string, args ...any) {
 		f.warnings = append(f.warnings, fmt.Sprintf("segment %s: ", s.s.dir)+fmt.Sprintf(format, args...))
@@ -102,14 +80,15 @@ func (f *indexFacts) warn(l *loaded, s segmentFacts) {
 	if ix.BitmapErr != nil {
 		say("fragment_bitmap does not decode; Lance cannot list any index of this table")
 	}
-	for _, st := range s.straddles {
+	for _, st := range s.cover.Straddles {
 		say("coverage straddle: it covers sources %v of transition %d (record %d) but not %v; the destinations need a scan",
-			st.covered, st.t.Seq, st.t.Record, st.uncovered)
+			st.Covered, st.Seq, h.Transitions[st.Seq-1].Record, st.Missing)
 	}
-	if len(s.orphans) > 0 {
-		say("orphaned coverage: fragments %v are gone and no record says where to (written by %s); their entries dangle", s.orphans, orUnknown(l.m.WriterVersion()))
+	if !s.cover.Orphaned.IsEmpty() {
+		say("orphaned coverage: fragments %v are gone and no record says where to (written by %s); their entries dangle",
+			s.cover.Orphaned.ToArray(), orUnknown(l.m.WriterVersion()))
 	}
-	if !systemEntry(ix) && ix.Bitmap == nil && ix.BitmapErr == nil {
+	if ix.Bitmap == nil && ix.BitmapErr == nil {
 		say("there is no fragment_bitmap (written by %s): coverage is not known", orUnknown(l.m.WriterVersion()))
 	}
 }
@@ -171,7 +150,7 @@ func (n version) indexJSON(ctx context.Context, dir string) (*document, error) {
 	j.Array("segments")
 	for i := range f.segments {
 		j.ItemObject()
-		j.segmentFacts(&f.segments[i])
+		j.segmentFacts(h.h, &f.segments[i])
 		j.End()
 	}
 	j.End()
@@ -182,7 +161,7 @@ func (n version) indexJSON(ctx context.Context, dir string) (*document, error) {
 }
 
 // segmentFacts adds the members that describe one segment: stored, derived and dead coverage side by side.
-func (j *jsonDoc) segmentFacts(f *segmentFacts) {
+func (j *jsonDoc) segmentFacts(h *fri.History, f *segmentFacts) {
 	ix := f.s.ix
 	j.Members(func(e *enc) {
 		e.K("ordinal").Int(int64(ix.Ordinal))
@@ -203,18 +182,28 @@ func (j *jsonDoc) segmentFacts(f *segmentFacts) {
 		e.K("bitmap_state").Str(ix.BitmapState.String())
 	})
 	j.bitmap("stored_fragments", ix.Bitmap)
-	j.bitmap("covered_fragments", f.covered)
+	if f.cover.Known && !systemEntry(ix) {
+		j.bitmap("covered_fragments", f.cover.Live)
+		j.bitmap("orphaned_fragments", f.cover.Orphaned)
+	} else {
+		j.bitmap("covered_fragments", nil)
+		j.bitmap("orphaned_fragments", nil)
+	}
 	j.ids("dead_fragments", f.dead, ix.Bitmap == nil)
-	j.ids("orphaned_fragments", f.orphans, ix.Bitmap == nil)
-	j.ArrayOf("straddles", len(f.straddles), func(e *enc, i int) {
-		s := f.straddles[i]
+	var straddles []translate.Straddle
+	if !systemEntry(ix) {
+		straddles = f.cover.Straddles
+	}
+	j.ArrayOf("straddles", len(straddles), func(e *enc, i int) {
+		s := straddles[i]
+		t := h.Transitions[s.Seq-1]
 		e.Obj(func() {
 			e.K("straddle").Bool(true)
-			e.K("seq").Int(int64(s.t.Seq))
-			e.K("record").Int(int64(s.t.Record))
-			e.K("covered").numbers(s.covered)
-			e.K("uncovered").numbers(s.uncovered)
-			e.K("need_scan").fragmentIDs(s.t.Destinations)
+			e.K("seq").Int(int64(s.Seq))
+			e.K("record").Int(int64(t.Record))
+			e.K("covered").frags(s.Covered)
+			e.K("uncovered").frags(s.Missing)
+			e.K("need_scan").fragmentIDs(t.Destinations)
 		})
 	})
 }
@@ -237,10 +226,10 @@ func (j *jsonDoc) ids(k string, ids []uint32, unknown bool) {
 	j.ArrayOf(k, len(ids), func(e *enc, i int) { e.Uint(uint64(ids[i])) })
 }
 
-func (e *enc) numbers(v []uint64) {
+func (e *enc) frags(v []fri.FragID) {
 	e.Arr(func() {
-		for _, n := range v {
-			e.Item().Uint(n)
+		for _, f := range v {
+			e.Item().Uint(uint64(f))
 		}
 	})
 }
@@ -266,7 +255,7 @@ func (n version) segmentJSON(ctx context.Context, index string, i int) (*documen
 		e.K("uuid_error").Err(s.ix.UUIDErr)
 	})
 	j.Object("coverage")
-	j.segmentFacts(&f)
+	j.segmentFacts(h.h, &f)
 	j.End()
 	return j.Done(), nil
 }

@@ -136,8 +136,26 @@ func (n version) mappingFile(l *loaded, rel string, seq int, name string) *mapFi
 			return mapcsv.MappingArrow(m)
 		case "inverse.csv":
 			return mapcsv.Inverse(m)
+		case "counts.csv":
+			return mapcsv.Counts(m)
 		}
 		return nil, notFound(n.path+"/"+rel, name)
 	}
 	return f
+}
+
+// composedFile is fri/scan/composed.csv.
+func (n version) composedFile(l *loaded) *mapFile {
+	return &mapFile{base: n.base("fri/scan/composed.csv", n.key(), l.mtime), t: n.t, class: C2,
+		open: func(ctx context.Context) (mapcsv.File, error) {
+			l, h, err := n.loadHistory(ctx)
+			if err != nil {
+				return nil, err
+			}
+			tr, err := n.translator(l, h)
+			if err != nil {
+				return nil, err
+			}
+			return mapcsv.Composed(tr), nil
+		}}
 }

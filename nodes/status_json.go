@@ -2,9 +2,12 @@ package nodes
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/frifs/frifs/fri"
+	"github.com/frifs/frifs/translate"
 )
 
 // Thresholds at which LanceDB Enterprise catches up with pending records by default.
@@ -20,7 +23,9 @@ func (n version) friStatusJSON(ctx context.Context) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	ns := needs(l, h.h)
+	segs := l.segments(true)
+	ns := translate.NeededBy(h.h, l.liveSet(), segs)
+	hits := indexed(l, h.h)
 	ages, err := n.ages(ctx, h.h)
 	if err != nil {
 		return nil, err
@@ -58,7 +63,16 @@ func (n version) friStatusJSON(ctx context.Context) (*document, error) {
 		}
 	})
 	j.ArrayOf("transitions", len(ns), func(e *enc, i int) {
-		e.Obj(func() { e.needMembers(h.h.Transitions[i], &ns[i], ages[i]) })
+		t := h.h.Transitions[i]
+		e.Obj(func() {
+			e.K("seq").Int(int64(t.Seq))
+			e.K("record").Int(int64(t.Record))
+			e.K("id").transitionID(t)
+			e.needMembers(t, &ns[i], segs)
+			e.K("covers_no_index").Bool(!hits[i])
+			e.K("intermediate").Bool(noneLive(l, t.Destinations))
+			e.K("since").since(ages[i])
+		})
 	})
 	j.ArrayOf("writer_rules", len(rules), func(e *enc, i int) {
 		e.Obj(func() {
@@ -86,15 +100,17 @@ func (n version) ages(ctx context.Context, h *fri.History) ([]*since, error) {
 
 // pendingOf counts the pending records, the groups of one legacy Version as one unless the history is tagged, and
 // returns the position of the one that came first (-1 = none).
-func pendingOf(h *fri.History, ns []need, ages []*since) (count, oldest int) {
+func pendingOf(h *fri.History, ns []translate.Need, ages []*since) (count, oldest int) {
 	oldest = -1
 	counted := map[int]bool{}
 	for i := range ns {
-		if !ns[i].pending() {
+		if ns[i].Trimmable() {
 			continue
 		}
-		if v := ns[i].legacyOf; h.Tagged || v == 0 || !counted[v] {
-			counted[v] = true
+		if l := h.Transitions[i].Legacy; h.Tagged || l == nil {
+			count++
+		} else if !counted[l.Version] {
+			counted[l.Version] = true
 			count++
 		}
 		if oldest < 0 || (ages[i] != nil && (ages[oldest] == nil || ages[i].version < ages[oldest].version)) {
@@ -112,10 +128,10 @@ func pendingUnit(h *fri.History) string {
 	return "legacy_versions"
 }
 
-func trimmable(ns []need) int {
+func trimmable(ns []translate.Need) int {
 	n := 0
 	for i := range ns {
-		if !ns[i].pending() {
+		if ns[i].Trimmable() {
 			n++
 		}
 	}
@@ -154,44 +170,58 @@ func (e *enc) since(s *since) {
 	})
 }
 
-func (e *enc) needMembers(t *fri.Transition, n *need, s *since) {
-	e.K("seq").Int(int64(t.Seq))
-	e.K("record").Int(int64(t.Record))
-	e.K("id").transitionID(t)
+// needMembers says by whom a record is needed.
+func (e *enc) needMembers(t *fri.Transition, n *translate.Need, segs []translate.Segment) {
 	e.K("needed")
-	if n.unknown != "" {
+	if n.Unclear {
 		e.Null()
 	} else {
-		e.Bool(n.pending())
+		e.Bool(!n.Trimmable())
 	}
 	e.K("trimmable")
-	if n.unknown != "" {
+	if n.Unclear {
 		e.Null()
 	} else {
-		e.Bool(!n.pending())
+		e.Bool(n.Trimmable())
 	}
 	e.K("needed_by").Arr(func() {
-		for _, b := range n.by {
+		for _, b := range n.Needers {
 			e.Item().Obj(func() {
-				e.K("index").Str(b.index)
-				e.K("uuid").Str(b.uuid)
-				e.K("why").Str(b.why)
+				e.K("index").Str(segs[b.Segment].Name)
+				e.K("uuid").Str(segs[b.Segment].UUID)
+				e.K("why").Str(whyNeeded(t, b, segs[b.Segment]))
 			})
 		}
 	})
 	e.K("kept_for").Arr(func() {
-		for _, seq := range n.keptBy {
+		for _, seq := range n.KeptBy {
 			e.Item().Int(int64(seq))
 		}
 	})
 	e.K("note")
 	switch {
-	case n.unknown != "":
-		e.Str(n.unknown)
+	case n.Unclear:
+		e.Str("a record of this history cannot be read; Lance refuses to trim it")
+	case len(n.Straddles) > 0:
+		e.Str("index " + strconv.Quote(segs[n.Straddles[0]].Name) + " covers only some sources of a group: Lance takes the record for corrupt and drops it")
+	case n.Resolved:
+		e.Str("every index covers directly what became of the rows: nothing needs the record, but Lance 14.0.2 keeps it")
+	case n.Trimmable() && t.Form == fri.Tagged && t.Err != nil:
+		e.Str("the record is never applied")
 	default:
-		e.OptStr(n.odd)
+		e.Null()
 	}
-	e.K("covers_no_index").Bool(n.noIndex)
-	e.K("intermediate").Bool(n.between)
-	e.K("since").since(s)
+}
+
+func whyNeeded(t *fri.Transition, n translate.Needer, s translate.Segment) string {
+	switch n.Why {
+	case translate.ByStamp:
+		return fmt.Sprintf("it was built from version %d, not after the record's stamp %d", s.DatasetVersion, t.Legacy.DatasetVersion)
+	case translate.ByBitmap:
+		return "its stored bitmap names all sources of a group"
+	case translate.ByProvenance:
+		return "its stored bitmaps name a source, and no segment that readers can use covers every destination directly"
+	case translate.ReasonUnknown:
+	}
+	return "unknown"
 }
