@@ -1,7 +1,9 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -117,13 +119,16 @@ func classify(objects []store.Object) *Listing {
 		}
 		l.Versions = append(l.Versions, VersionRef{version, name, o, scheme})
 	}
-	sort.SliceStable(l.Versions, func(i, j int) bool {
-		a, b := l.Versions[i], l.Versions[j]
+	slices.Reverse(l.Versions) // V2 names come newest first: with those alone this is all there is to sort
+	order := func(a, b VersionRef) int {
 		if a.Version != b.Version {
-			return a.Version < b.Version
+			return cmp.Compare(a.Version, b.Version)
 		}
-		return a.Scheme > b.Scheme
-	})
+		return cmp.Compare(b.Scheme, a.Scheme)
+	}
+	if !slices.IsSortedFunc(l.Versions, order) {
+		slices.SortStableFunc(l.Versions, order)
+	}
 	// A migration from V1 to V2 names may stand half way: of two names for one number the V2 one counts.
 	kept := l.Versions[:0]
 	for _, v := range l.Versions {

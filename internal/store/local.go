@@ -8,8 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
+	"strings"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/frifs/frifs/fault"
 )
@@ -110,10 +114,12 @@ func (s *local) List(ctx context.Context, dir string) ([]Object, error) {
 	}
 	defer f.Close()
 	var out []Object
+	fd := int(f.Fd())
 	for {
 		entries, err := f.ReadDir(4096)
+		out = slices.Grow(out, len(entries))
 		for _, e := range entries {
-			if o, ok := s.entry(dir, p, e); ok {
+			if o, ok := s.entry(dir, p, fd, e); ok {
 				out = append(out, o)
 			}
 		}
@@ -127,36 +133,40 @@ func (s *local) List(ctx context.Context, dir string) ([]Object, error) {
 			return nil, s.fail(ctx, op, dir, err)
 		}
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	slices.SortFunc(out, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
 // entry makes the object of one directory entry. A link counts as what it points to; one that cannot be followed stays
 // in the listing with the attributes of the link itself, so that opening it can say why. An entry that vanished since
 // the directory was read is left out.
-func (s *local) entry(dir, real string, e os.DirEntry) (Object, bool) {
+//
+// A directory may have tens of thousands of entries: each is asked for relative to the open directory, which spares the
+// kernel the walk along the path.
+func (s *local) entry(dir, path string, fd int, e os.DirEntry) (Object, bool) {
 	name := Join(dir, e.Name())
-	fi, err := e.Info()
-	if err != nil {
+	var st unix.Stat_t
+	if err := unix.Fstatat(fd, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return Object{}, false
 	}
-	if fi.Mode()&fs.ModeSymlink != 0 {
-		target := filepath.Join(real, e.Name())
-		if !s.opt.FollowOutside {
-			if f, err := newFence(s.fence); err == nil {
-				target, err = f.resolve(target)
-				if err != nil {
-					target = ""
-				}
-			}
+	o := Object{Name: name, Size: st.Size, Modified: time.Unix(st.Mtim.Unix()), Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}
+	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return o, true
+	}
+	target := filepath.Join(path, e.Name())
+	if !s.opt.FollowOutside {
+		f, err := newFence(s.fence)
+		if err != nil {
+			return o, true
 		}
-		if target != "" {
-			if to, err := os.Stat(target); err == nil {
-				fi = to
-			}
+		if target, err = f.resolve(target); err != nil {
+			return o, true
 		}
 	}
-	return object(name, fi), true
+	if fi, err := os.Stat(target); err == nil {
+		o = object(name, fi)
+	}
+	return o, true
 }
 
 func object(name string, fi fs.FileInfo) Object {
