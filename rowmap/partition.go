@@ -49,7 +49,12 @@ type Partition struct {
 	recip  uint64 // position / rows = high half of position * recip
 	joined uint64 // stored blocks per label block, or 0 where stored blocks are split
 
+	rankBits   uint32 // of a placeBlock's word
+	spanBlocks int    // label blocks per span
+
 	blocks  *table[LabelBlock]
+	places  *table[placeBlock]
+	bases   *table[[]uint32] // per span
 	ranks   *table[RankBlock]
 	orders  *table[OrderBlock]
 	splits  *table[splitCounts] // per stored block, where stored blocks are split
@@ -214,6 +219,13 @@ func (p *Partition) layout(h countsHeader) {
 	} else {
 		p.rows = limit
 	}
+	// 65,536 destinations need 16 bits, and mark deleted rows by a word that their short blocks leave free.
+	labelBits := min(16, uint32(bits.Len32(p.null)))
+	p.rankBits = 32 - labelBits
+	p.spanBlocks = 1
+	if p.joined > 0 && n < maxDestinations {
+		p.spanBlocks = max(1, int(min(1<<p.rankBits/p.rows, 1<<20)))
+	}
 	if p.rows == 1 {
 		p.recip = math.MaxUint64 // never met: 16 or more blocks of one row are joined
 	} else {
@@ -230,6 +242,8 @@ func (p *Partition) layout(h countsHeader) {
 func (p *Partition) tables() {
 	n := p.LabelBlocks()
 	p.blocks = newTable[LabelBlock](p.cache, n)
+	p.places = newTable[placeBlock](p.cache, n)
+	p.bases = newTable[[]uint32](p.cache, n/p.spanBlocks+1)
 	p.ranks = newTable[RankBlock](p.cache, n)
 	p.orders = newTable[OrderBlock](p.cache, n)
 	if p.joined == 0 {

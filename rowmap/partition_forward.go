@@ -16,7 +16,7 @@ const lane = 512
 
 // forwardScratch is the state of a Forward call.
 type forwardScratch struct {
-	blocks [lane]*RankBlock
+	blocks [lane]*placeBlock
 	rows   [lane]uint32 // row within its block
 	late   []lateRow
 }
@@ -28,7 +28,7 @@ type lateRow struct {
 	at    int
 }
 
-var noRow = &RankBlock{} // stands for "no such row"; it is never written
+var noRow = &placeBlock{} // stands for "no such row"; it is never written
 
 // forwardPool keeps scratch for reuse.
 type forwardPool struct{ p sync.Pool }
@@ -64,7 +64,7 @@ func (p *Partition) Forward(ctx context.Context, addrs, out []fri.RowAddr, st []
 // block has to be loaded get no block and are noted in s.late. clean reports that all have a block.
 func (p *Partition) locate(s *forwardScratch, addrs []fri.RowAddr, base int) (clean bool, err error) {
 	clean = true
-	slots := p.ranks.slots
+	slots := p.places.slots
 	for i, a := range addrs {
 		start, rows := p.source(uint32(a >> 32))
 		off := uint64(uint32(a))
@@ -115,33 +115,33 @@ func (p *Partition) answer(s *forwardScratch, out []fri.RowAddr, st []Status, cl
 			case noRow:
 				out[i], st[i] = 0, OutOfRange
 			default:
-				out[i], st[i] = p.one(b, b.Rows[s.rows[i]])
+				out[i], st[i] = p.one(b, b.rows[s.rows[i]])
 			}
 		}
 		return
 	}
 	// All loads of one kind together: they do not depend on each other, so their cache misses overlap.
 	for i := range out {
-		s.rows[i] = s.blocks[i].Rows[s.rows[i]]
+		s.rows[i] = s.blocks[i].rows[s.rows[i]]
 	}
 	st = st[:len(out)]
-	addr := p.destAddr
+	addr, shift, mask := p.destAddr, p.rankBits&31, uint32(1)<<p.rankBits-1
 	for i := range out {
 		e := s.rows[i]
-		d := e >> 16
-		out[i] = fri.RowAddr(addr[d] + uint64(s.blocks[i].Before[d]+e&0xFFFF))
+		d := e >> shift
+		out[i] = fri.RowAddr(addr[d] + uint64(s.blocks[i].base[d]+e&mask))
 		// Moved, or Dropped where d is the label of deleted rows; without a branch.
 		st[i] = Moved + Status((d^p.null-1)>>31)
 	}
 }
 
-// one computes the answer for one entry of a rank block.
-func (p *Partition) one(b *RankBlock, e uint32) (fri.RowAddr, Status) {
-	d := e >> 16
+// one computes the answer for one entry of a block.
+func (p *Partition) one(b *placeBlock, e uint32) (fri.RowAddr, Status) {
+	d := e >> p.rankBits
 	if d == p.null || (p.null == maxDestinations && e == NullRank) {
 		return 0, Dropped
 	}
-	return fri.RowAddr(p.destAddr[d] + uint64(b.Before[d]+e&0xFFFF)), Moved
+	return fri.RowAddr(p.destAddr[d] + uint64(b.base[d]+e&(1<<p.rankBits-1))), Moved
 }
 
 // answerLate loads the blocks that were not at hand, each once, and answers their rows.
@@ -153,127 +153,14 @@ func (p *Partition) answerLate(ctx context.Context, s *forwardScratch, out []fri
 		for n < len(late) && late[n].block == late[0].block {
 			n++
 		}
-		b, err := p.Ranks(ctx, int(late[0].block))
+		b, err := p.place(ctx, int(late[0].block))
 		if err != nil {
 			return err
 		}
 		for _, l := range late[:n] {
-			out[l.at], st[l.at] = p.one(b, b.Rows[l.row])
+			out[l.at], st[l.at] = p.one(b, b.rows[l.row])
 		}
 		late = late[n:]
-	}
-	return nil
-}
-
-// ForwardRun implements Mapping. A run over a whole label block goes straight through its labels with one counter per
-// destination; a part of a block uses the ranks.
-func (p *Partition) ForwardRun(ctx context.Context, src int, off uint64, out []fri.RowAddr, st []Status) error {
-	if src < 0 || src >= len(p.t.Sources) {
-		return fault.New("rowmap.ForwardRun", "", fault.Invalid, "source %d of %d", src, len(p.t.Sources))
-	}
-	have := uint64(0)
-	if rows := p.t.Sources[src].PhysicalRows; off < rows {
-		have = min(rows-off, uint64(len(out)))
-	}
-	for i := int(have); i < len(out); i++ {
-		out[i], st[i] = 0, OutOfRange
-	}
-	out, st = out[:have], st[:have]
-	var next []uint64
-	for pos := p.starts[src] + off; len(out) > 0; {
-		if err := ctx.Err(); err != nil {
-			return fault.Wrap("rowmap.ForwardRun", "", err)
-		}
-		i := p.LabelBlockAt(pos)
-		first, n := p.span(i)
-		lo := int(pos - first)
-		take := min(n-lo, len(out))
-		if take == n && p.null < maxDestinations && p.ranks.peek(i) == nil {
-			b, err := p.Labels(ctx, i)
-			if err != nil {
-				return err
-			}
-			next = p.sweep(b, next, out[:take], st[:take])
-		} else {
-			b, err := p.Ranks(ctx, i)
-			if err != nil {
-				return err
-			}
-			p.run(b, b.Rows[lo:lo+take], out[:take], st[:take])
-		}
-		out, st = out[take:], st[take:]
-		pos += uint64(take)
-	}
-	return nil
-}
-
-// sweep answers a whole block: next holds the next address of each destination.
-func (p *Partition) sweep(b *LabelBlock, next []uint64, out []fri.RowAddr, st []Status) []uint64 {
-	next = resized(next, int(p.null)+1)
-	for d, n := range b.Before {
-		next[d] = p.destAddr[d] + uint64(n)
-	}
-	next[p.null] = 0
-	labels := b.Labels[:len(out)]
-	st = st[:len(out)]
-	null := p.null
-	for i, l := range labels {
-		if int(l) >= len(next) { // never: labels are checked when they are read
-			break
-		}
-		v := next[l]
-		next[l] = v + 1
-		out[i] = fri.RowAddr(v)
-		st[i] = Moved + Status((uint32(l)^null-1)>>31)
-	}
-	return next
-}
-
-// run answers consecutive rows of a block from their ranks.
-func (p *Partition) run(b *RankBlock, rows []uint32, out []fri.RowAddr, st []Status) {
-	if p.null == maxDestinations {
-		for i, e := range rows {
-			out[i], st[i] = p.one(b, e)
-		}
-		return
-	}
-	addr, before := p.destAddr, b.Before
-	out, st = out[:len(rows)], st[:len(rows)]
-	for i, e := range rows {
-		d := e >> 16
-		out[i] = fri.RowAddr(addr[d] + uint64(before[d]+e&0xFFFF))
-		st[i] = Moved + Status((d^p.null-1)>>31)
-	}
-}
-
-// Received implements Mapping.
-func (p *Partition) Received(ctx context.Context, src int, off uint64, counts []uint64) error {
-	if src < 0 || src >= len(p.t.Sources) || len(counts) < int(p.null) {
-		return fault.New("rowmap.Received", "", fault.Invalid, "source %d of %d, %d counters for %d destinations",
-			src, len(p.t.Sources), len(counts), p.null)
-	}
-	pos := p.starts[src] + min(off, p.t.Sources[src].PhysicalRows)
-	if stored := uint64(p.grid.blockRows); pos == p.grid.rows || pos%stored == 0 {
-		row, err := p.grid.before(ctx, (pos+stored-1)/stored)
-		if err != nil {
-			return err
-		}
-		for d, n := range row {
-			counts[d] = uint64(n)
-		}
-		return nil
-	}
-	b, err := p.Labels(ctx, p.LabelBlockAt(pos))
-	if err != nil {
-		return err
-	}
-	for d, n := range b.Before {
-		counts[d] = uint64(n)
-	}
-	for i, l := range b.Labels[:pos-b.First] {
-		if !b.Null(i, int(p.null)) {
-			counts[l]++
-		}
 	}
 	return nil
 }

@@ -64,9 +64,9 @@ func (p *Partition) window(ctx context.Context, start, n uint64) (*Window, error
 	w := &Window{p: p, Start: start}
 	wide := p.grid.rows > 1<<32
 	if wide {
-		w.large = make([]uint64, n)
+		w.large = make([]uint64, n, n+1)
 	} else {
-		w.small = make([]uint32, n)
+		w.small = make([]uint32, n, n+1)
 	}
 	// The destinations that have rows in the window; others may be skipped.
 	lo, hi := p.destSpan(start, start+n)
@@ -165,16 +165,18 @@ func (c *collector) collect(b *LabelBlock) {
 	}
 }
 
+// collect is written without a branch on the place, which would be mispredicted for most rows at the window's edges:
+// what is not in the window goes to one place behind it. out has the window's length, and capacity for that place.
 func collect[P uint32 | uint64](labels []uint16, next []uint64, out []P, first P) {
+	n := uint64(len(out))
+	out = out[:n+1]
 	for i, l := range labels {
 		if int(l) >= len(next) { // never: labels are checked when they are read
 			return
 		}
 		v := next[l]
 		next[l] = v + 1
-		if v < uint64(len(out)) {
-			out[v] = first + P(i)
-		}
+		out[min(v, n)] = first + P(i)
 	}
 }
 

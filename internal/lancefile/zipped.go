@@ -69,6 +69,19 @@ func (d zippedPage[T]) read(ctx context.Context, c *Column[T], p *pageInfo, s *s
 		return nil
 	}
 	s.levels = grow(s.levels, len(dst))
+	if d.control == 1 && size == 2 {
+		// The form of row maps: three bytes a row, taken out of one word.
+		for i := range dst {
+			if len(b) < 4 {
+				s.levels[i], dst[i] = uint16(b[0]), T(binary.LittleEndian.Uint16(b[1:3]))
+				break
+			}
+			x := binary.LittleEndian.Uint32(b)
+			s.levels[i], dst[i] = uint16(x&0xFF), T(x>>8&0xFFFF)
+			b = b[3:]
+		}
+		return d.mark(s.levels, from, n)
+	}
 	if d.control == 1 {
 		for i := range dst {
 			s.levels[i] = uint16(b[i*item])
@@ -78,17 +91,16 @@ func (d zippedPage[T]) read(ctx context.Context, c *Column[T], p *pageInfo, s *s
 			s.levels[i] = binary.LittleEndian.Uint16(b[i*item:])
 		}
 	}
-	if size == 2 {
-		for i := range dst {
-			dst[i] = T(binary.LittleEndian.Uint16(b[i*item+d.control:]))
-		}
-	} else {
-		for i := range dst {
-			dst[i] = loadWord[T](b[i*item+d.control:][:size])
-		}
+	for i := range dst {
+		dst[i] = loadWord[T](b[i*item+d.control:][:size])
 	}
-	if bad := n.setLevels(s.levels); bad >= 0 {
-		return fmt.Errorf("row %d has definition level %d", from+uint64(bad), s.levels[bad])
+	return d.mark(s.levels, from, n)
+}
+
+// mark applies the definition levels of rows from on.
+func (d zippedPage[T]) mark(levels []uint16, from uint64, n *nulls) error {
+	if bad := n.setLevels(levels); bad >= 0 {
+		return fmt.Errorf("row %d has definition level %d", from+uint64(bad), levels[bad])
 	}
 	if n.seen > 0 && !d.nullable {
 		return fmt.Errorf("%d null values in a page whose layer allows none", n.seen)
