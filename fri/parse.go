@@ -1,6 +1,7 @@
 package fri
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -170,6 +171,12 @@ func (p *parser) digest(c *cursor, f field, list *[]Digest, ok *bool, name strin
 		bad(f.key, fmt.Sprintf("more than %d fragment digests in one record; the limit protects memory", maxRecDigests), true)
 		return nil
 	}
+	if d, ok, err := p.plainDigest(f); err != nil {
+		return err
+	} else if ok {
+		*list = append(*list, d)
+		return nil
+	}
 	var d Digest
 	sub := c.sub(f)
 	for {
@@ -200,6 +207,36 @@ func (p *parser) digest(c *cursor, f field, list *[]Digest, ok *bool, name strin
 	}
 	*list = append(*list, d)
 	return nil
+}
+
+// plainDigest reads a FragmentDigest that has nothing but its three fields, which is every real one; ok is false for
+// any other.
+func (p *parser) plainDigest(f field) (d Digest, ok bool, err error) {
+	if f.n > 64 {
+		return d, false, nil
+	}
+	b, err := p.w.peek(f.off, int(f.n))
+	if err != nil {
+		return d, false, err
+	}
+	for len(b) > 0 {
+		v, n := binary.Uvarint(b[1:])
+		if n <= 0 {
+			return d, false, nil
+		}
+		switch b[0] {
+		case 1<<3 | wireVarint:
+			d.ID = v
+		case 2<<3 | wireVarint:
+			d.PhysicalRows = v
+		case 3<<3 | wireVarint:
+			d.DeletedRows = v
+		default:
+			return d, false, nil
+		}
+		b = b[1+n:]
+	}
+	return d, true, nil
 }
 
 // orderedCompaction reads an OrderedCompaction message.

@@ -31,7 +31,7 @@ type UnknownField struct {
 	Path     string // the message that holds it: "content", "version", "group", "transition", "sources[3]", ...
 	Number   uint32 // field number
 	WireType uint8  // 0 varint, 1 fixed64, 2 length-delimited, 3 group, 5 fixed32
-	Offset   int64  // of the value in the message that Path is part of, in bytes from the start of the record
+	Offset   int64  // of the value in bytes, from the start of the record; of "content" and "version" from their own start
 	Length   int64  // of the value in bytes
 	Value    []byte // the value's bytes without key and length prefix; nil when longer than 4096 bytes
 }

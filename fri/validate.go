@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -235,10 +236,11 @@ func (o *opener) lenient(d *draft) {
 
 // hold says what the destinations hold.
 func (d *draft) hold(rows uint64) string {
+	who := "destinations hold "
 	if len(d.t.Destinations) == 1 {
-		return fmt.Sprintf("destination holds %d rows", rows)
+		who = "destination holds "
 	}
-	return fmt.Sprintf("destinations hold %d rows", rows)
+	return who + strconv.FormatUint(rows, 10) + " rows"
 }
 
 // sum adds up rows of digests; ok is false where the sum does not fit 64 bits.
@@ -273,10 +275,11 @@ func duplicates(ds []Digest) map[uint64]bool {
 }
 
 func plural(n int64, unit string) string {
-	if n == 1 {
-		return "1 " + unit
+	s := strconv.FormatInt(n, 10) + " " + unit
+	if n != 1 {
+		s += "s"
 	}
-	return fmt.Sprintf("%d %ss", n, unit)
+	return s
 }
 
 // isUUID accepts what Lance's parser accepts: hyphenated, 32 hex digits, braced, or urn:uuid:, in any case of the
