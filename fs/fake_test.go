@@ -140,8 +140,9 @@ func (d *fakeDir) add(n nodes.Node, name string) { d.list[name] = n }
 func newFakeDir(path string) *fakeDir { return &fakeDir{path: path, list: map[string]nodes.Node{}} }
 
 const (
-	bigSize  = 64<<20 + 12345
-	manySize = 3000
+	bigSize   = 64<<20 + 12345
+	zerosSize = 1 << 40
+	manySize  = 3000
 )
 
 // fakeTree builds the tree. Its live file "calls" shows how often the directories were asked.
@@ -151,6 +152,10 @@ func fakeTree() *fakeDir {
 	root.add(textFile("README.txt", "this mount is a fake\n"), "README.txt")
 	root.add(&fakeFile{path: "big.bin", class: nodes.C0, size: bigSize}, "big.bin")
 	root.add(&fakeFile{path: "huge.bin", class: nodes.C0, size: 1 << 62}, "huge.bin")
+	root.add(&fakeFile{path: "zeros.bin", class: nodes.C0, size: zerosSize, read: func(_ context.Context, p []byte, _ int64) (int, error) {
+		clear(p)
+		return len(p), nil
+	}}, "zeros.bin")
 	root.add(&fakeLink{"link", "README.txt"}, "link")
 
 	plain, handy := newFakeDir("plain"), newFakeDir("handy")
@@ -171,6 +176,13 @@ func fakeTree() *fakeDir {
 		few.add(textFile("few/"+name, name), name)
 	}
 	root.add(few, "few")
+	thousands := newFakeDir("thousands")
+	thousands.handy, thousands.volatile = true, true
+	for i := range 20_000 {
+		name := fmt.Sprintf("%d", i)
+		thousands.add(textFile("thousands/"+name, name), name)
+	}
+	root.add(thousands, "thousands")
 	root.add(plain, "plain")
 	root.add(handy, "handy")
 

@@ -79,7 +79,7 @@ type server struct {
 }
 
 // needFUSE skips where this machine cannot mount; in CI that is a failure.
-func needFUSE(t *testing.T) {
+func needFUSE(t testing.TB) {
 	t.Helper()
 	for _, c := range Doctor() {
 		if !c.OK && c.Needed {
@@ -92,7 +92,7 @@ func needFUSE(t *testing.T) {
 }
 
 // start serves the fake tree; env are additional "NAME=value" settings.
-func start(t *testing.T, env ...string) *server {
+func start(t testing.TB, env ...string) *server {
 	t.Helper()
 	needFUSE(t)
 	mp := t.TempDir()
@@ -103,7 +103,7 @@ func start(t *testing.T, env ...string) *server {
 	return s
 }
 
-func startAt(t *testing.T, mp string, env ...string) *server {
+func startAt(t testing.TB, mp string, env ...string) *server {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), serveEnv+"="+mp, "GORACE=atexit_sleep_ms=0"), env...)
@@ -138,7 +138,7 @@ func startAt(t *testing.T, mp string, env ...string) *server {
 	return s
 }
 
-func (s *server) line(t *testing.T) string {
+func (s *server) line(t testing.TB) string {
 	t.Helper()
 	if !s.out.Scan() {
 		t.Fatalf("the server ended: %v", s.out.Err())
@@ -149,7 +149,7 @@ func (s *server) line(t *testing.T) string {
 func (s *server) path(name string) string { return filepath.Join(s.mp, name) }
 
 // calls reads the counters of the fake tree.
-func (s *server) calls(t *testing.T) map[string]int {
+func (s *server) calls(t testing.TB) map[string]int {
 	t.Helper()
 	b, err := os.ReadFile(s.path("calls"))
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *server) calls(t *testing.T) map[string]int {
 }
 
 // freshCalls waits for the counters' name to expire, so that they are those of now.
-func (s *server) freshCalls(t *testing.T) map[string]int {
+func (s *server) freshCalls(t testing.TB) map[string]int {
 	t.Helper()
 	before := inoOf(t, s.path("calls"))
 	deadline := time.Now().Add(5 * time.Second)
@@ -177,7 +177,7 @@ func (s *server) freshCalls(t *testing.T) map[string]int {
 	return s.calls(t)
 }
 
-func inoOf(t *testing.T, path string) uint64 {
+func inoOf(t testing.TB, path string) uint64 {
 	t.Helper()
 	var st syscall.Stat_t
 	if err := syscall.Stat(path, &st); err != nil {
