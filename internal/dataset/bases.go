@@ -63,14 +63,14 @@ func (d *Dataset) base(ctx context.Context, m *Manifest, rec *pb.BasePath) (Base
 	b.URI = uri
 	own, _ := canonical(d.URI())
 	roots := d.allowedRoots(m, own)
-	if !withinAny(roots, uri) {
+	if roots = append(roots, realRoots(roots)...); !withinAny(roots, uri) {
 		return Base{}, fault.New(op, m.where, fault.Denied,
 			"base %d lies at %s, outside the dataset's tree and its parent directory: admit it with --allow-base %s, or name where it is now with --rebase OLD=NEW",
 			id, uri, uri)
 	}
 	if !store.IsURI(uri) && !d.opt.FollowOutside {
 		// A link on the way must not lead to where the path itself may not.
-		if target, err := filepath.EvalSymlinks(uri); err == nil && !withinAny(realRoots(roots), target) {
+		if target, err := filepath.EvalSymlinks(uri); err == nil && !withinAny(roots, target) {
 			return Base{}, fault.New(op, m.where, fault.Denied,
 				"base %d lies at %s, which a symbolic link leads to %s, outside the allowed roots: admit it with --allow-base %s", id, uri, target, target)
 		}
@@ -140,7 +140,7 @@ func canonical(path string) (string, error) {
 }
 
 // allowedRoots lists where bases may be: the dataset's own tree, its parent directory unless that is the root of the
-// file system or of a bucket, and what the user admits. A branch belongs to the dataset whose tree/ holds it.
+// file system, and what the user admits. A branch belongs to the dataset whose tree/ holds it.
 func (d *Dataset) allowedRoots(m *Manifest, own string) []string {
 	roots := []string{own}
 	if branch := m.Branch(); branch != "" {
@@ -162,6 +162,7 @@ func (d *Dataset) allowedRoots(m *Manifest, own string) []string {
 	return roots
 }
 
+// realRoots are the roots with symbolic links resolved: a base may be recorded by either name.
 func realRoots(roots []string) []string {
 	out := make([]string, 0, len(roots))
 	for _, r := range roots {

@@ -119,6 +119,26 @@ func TestBasesStayInTheAllowedRoots(t *testing.T) {
 	}
 }
 
+func TestBasesOfADatasetThatIsReachedThroughALink(t *testing.T) {
+	top := t.TempDir()
+	root := filepath.Join(top, "real", "t.lance")
+	localDataset(t, root, &pb.Manifest{BasePaths: []*pb.BasePath{
+		basePath(0, true, top+"/real/s.lance"), basePath(1, true, top+"/alias/s.lance"), basePath(2, true, root+"/tree/b"), basePath(3, true, top+"/x")}}, Options{})
+	if err := os.Symlink("real", filepath.Join(top, "alias")); err != nil {
+		t.Fatal(err)
+	}
+	d := openLocal(t, filepath.Join(top, "alias", "t.lance"), Options{})
+	m, err := d.Manifest(t.Context(), versions(t, d)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, kind := range map[uint32]fault.Kind{0: 0, 1: 0, 2: 0, 3: fault.Denied} {
+		if _, err := d.Base(t.Context(), m, &id); fault.KindOf(err) != kind {
+			t.Errorf("base %d: %v, want kind %v", id, err, kind)
+		}
+	}
+}
+
 func TestBaseIDs(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "t.lance")
 	d, m := localDataset(t, root, &pb.Manifest{BasePaths: []*pb.BasePath{

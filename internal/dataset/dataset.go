@@ -66,7 +66,7 @@ func Open(ctx context.Context, st store.Store, opt Options) (*Dataset, error) {
 		return nil, fault.Wrap(op, st.URI(), lerr)
 	}
 	legacy := lerr == nil
-	if _, err := st.List(ctx, versionsDir); err != nil {
+	if err := hasVersions(ctx, st); err != nil {
 		switch {
 		case !fault.Is(err, fault.NotFound):
 			return nil, fault.Wrap(op, st.URI(), err)
@@ -77,6 +77,20 @@ func Open(ctx context.Context, st store.Store, opt Options) (*Dataset, error) {
 		return nil, fault.New(op, st.URI(), fault.NotFound, "not a Lance dataset: there is no _versions directory here")
 	}
 	return &Dataset{st: st, opt: opt, cache: newCache(opt.CacheBytes), legacyLatest: legacy}, nil
+}
+
+// hasVersions looks for the _versions directory. A local one can be stat-ed; to list it would cost as much as the first
+// listing of the versions.
+func hasVersions(ctx context.Context, st store.Store) error {
+	if _, ok := st.Local(); !ok {
+		_, err := st.List(ctx, versionsDir)
+		return err
+	}
+	obj, err := st.Stat(ctx, versionsDir)
+	if err == nil && !obj.Dir {
+		err = fault.New("dataset.Open", store.Join(st.URI(), versionsDir), fault.NotFound, "not a directory")
+	}
+	return err
 }
 
 // tolerable reports whether a failed look for an optional file means no more than "not there": read-only credentials

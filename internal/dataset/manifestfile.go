@@ -31,9 +31,9 @@ func (d *Dataset) Manifest(ctx context.Context, ref VersionRef) (*Manifest, erro
 		}
 		cost := int64(-1)
 		if listed {
-			cost = 4096 + 8*m.Bytes
+			cost = 4096 + 12*m.Bytes
 			if m.inline != nil && m.inline.size > 0 {
-				cost -= 7 * m.inline.size // kept undecoded or not at all
+				cost -= 11 * m.inline.size // kept undecoded or not at all
 			}
 		}
 		return m, cost, nil
