@@ -133,7 +133,7 @@ func TestExternal(t *testing.T) {
 			if err := h.Transitions[0].Survivors.Verify(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if _, err := h.Content().ReadAt(got[:1], int64(n)); err != io.EOF {
+			if _, err := h.Content().ReadAt(got[:1], int64(n)); !errors.Is(err, io.EOF) {
 				t.Errorf("behind the content: got %v, want io.EOF", err)
 			}
 		case h.Broken == nil || h.Errors[0].Rule != 5 || !strings.Contains(h.Errors[0].Message, tt.want):
