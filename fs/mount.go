@@ -99,7 +99,8 @@ func (r rawFS) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 
 // rawFileSystem builds the request handler of the mount.
 func (m *mount) rawFileSystem() (fuse.RawFileSystem, *fuse.MountOptions) {
-	logger := slog.NewLogLogger(m.opt.Logger.Handler(), slog.LevelWarn)
+	// go-fuse reports what is normal, such as an answer to a client that was killed: nothing for a user to read.
+	logger := slog.NewLogLogger(m.opt.Logger.Handler(), slog.LevelDebug)
 	if m.opt.DebugFUSE {
 		logger = log.New(os.Stderr, "fuse: ", log.Lmicroseconds)
 	}

@@ -156,10 +156,14 @@ func mountGauges(srv *fs.Server) []nodes.Gauge {
 	}
 }
 
-// levelOf is the level at which a failed request is logged: that of its kind, but at most a warning, since the tree
-// logs the failure itself.
+// levelOf is the level at which a failed request is logged. The tree logs failures of its files itself; what it cannot
+// know of is that a request took too long, or that it was our own fault.
 func levelOf(f fs.Failure) slog.Level {
-	return min(f.Kind.Level(), slog.LevelWarn)
+	switch f.Kind {
+	case fault.TimedOut, fault.Unknown:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
 }
 
 // memoryLimit is the soft limit of the process for a budget of cached bytes: room for as much garbage and a base.
@@ -179,14 +183,19 @@ func announce(ctx context.Context, stderr io.Writer, src *source, srv *fs.Server
 	}
 }
 
+// secondSignal is how long after the first signal another one counts as the second. Wrappers such as timeout(1) and
+// terminals deliver the same wish twice.
+const secondSignal = time.Second
+
 // serve waits for the end of the mount. It returns only when nothing is mounted any more.
 func serve(srv *fs.Server, sig <-chan os.Signal, stderr io.Writer) error {
 	unmounted := make(chan error, 1)
-	asked := 0
+	var asked time.Time // of the first signal; zero: none yet
+	refused := false    // the unmount that it asked for failed
 	for {
 		select {
 		case <-srv.Done():
-			if asked == 0 {
+			if asked.IsZero() {
 				fmt.Fprintf(stderr, "frifs: %s was unmounted\n", srv.Mountpoint())
 			}
 			return nil
@@ -194,21 +203,23 @@ func serve(srv *fs.Server, sig <-chan os.Signal, stderr io.Writer) error {
 			var busy *fs.BusyError
 			switch {
 			case err == nil:
+				continue
 			case errors.As(err, &busy):
 				fmt.Fprintf(stderr, "frifs: %v; still serving. Unmount when it is free, or signal again to force\n", busy)
 			default:
 				fmt.Fprintf(stderr, "frifs: %v; still serving. Signal again to force\n", err)
 			}
+			refused = true
 		case s := <-sig:
-			if s == syscall.SIGHUP {
+			switch {
+			case s == syscall.SIGHUP:
 				srv.Refresh()
-				continue
-			}
-			if asked++; asked == 1 {
+			case asked.IsZero():
+				asked = time.Now()
 				go func() { unmounted <- srv.Unmount() }()
-				continue
+			case refused || time.Since(asked) > secondSignal:
+				return force(srv, stderr)
 			}
-			return force(srv, stderr)
 		}
 	}
 }

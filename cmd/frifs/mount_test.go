@@ -180,6 +180,17 @@ func TestBusyThenForced(t *testing.T) {
 	}
 }
 
+func TestTheSameSignalTwiceIsOneWish(t *testing.T) {
+	chain, mp := testdata.Dataset(t, "legacy/basic"), t.TempDir()
+	p := mountAt(t, mp, chain)
+	p.signal(t, syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(syscall.SIGINT)
+	if err := p.wait(t); err != nil {
+		t.Errorf("exit: %v", err)
+	}
+}
+
 func TestUmountCommand(t *testing.T) {
 	chain, mp := testdata.Dataset(t, "legacy/basic"), t.TempDir()
 	p := mountAt(t, mp, chain)
