@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/frifs/frifs/internal/testdata"
 )
@@ -337,7 +338,7 @@ func TestReadOnly(t *testing.T) {
 		{"symlink", func() error { return os.Symlink("a", filepath.Join(dir, "x")) }},
 		{"link", func() error { return os.Link(file, filepath.Join(dir, "x")) }},
 		{"chmod", func() error { return os.Chmod(file, 0o777) }},
-		{"chtimes", func() error { return syscall.Utime(file, &syscall.Utimbuf{}) }},
+		{"chtimes", func() error { return os.Chtimes(file, time.Now(), time.Now()) }},
 	} {
 		if err := c.do(); !isErrno(err, syscall.EROFS) {
 			t.Errorf("%s: got %v, want EROFS", c.name, err)

@@ -133,7 +133,7 @@ func TestNewVersionAppears(t *testing.T) {
 	eventually(t, 10*time.Second, func() error {
 		link, err := os.Readlink(m.path("latest"))
 		if err != nil || link != "versions/5" {
-			return fmt.Errorf("latest -> %q: %v", link, err)
+			return fmt.Errorf("latest -> %q: %w", link, err)
 		}
 		_, err = os.Stat(m.path("versions/5/fri/transitions/0001/mapping.csv"))
 		return err
@@ -224,7 +224,7 @@ func TestR52_FilesThatVanish(t *testing.T) {
 	eventually(t, 5*time.Second, func() error {
 		_, err := os.ReadFile(path)
 		if !isErrno(err, syscall.ENOENT) && !isErrno(err, syscall.ESTALE) {
-			return fmt.Errorf("open of a file that vanished: %v", err)
+			return fmt.Errorf("open of a file that vanished: %w", err)
 		}
 		return nil
 	})

@@ -74,7 +74,7 @@ func TestStaleMount(t *testing.T) {
 			f.Close()
 		}
 		if !isErrno(err, syscall.ENOTCONN) {
-			return fmt.Errorf("after kill -9: %v, want ENOTCONN", err)
+			return fmt.Errorf("after kill -9: %w, want ENOTCONN", err)
 		}
 		return nil
 	})

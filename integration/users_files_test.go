@@ -32,7 +32,15 @@ func TestR33_ExternalDetailsOfAClone(t *testing.T) {
 	if got := x.translate(nil, "0:0", "3:9"); got[0] != moved(4, 0) || got[1] != moved(4, 35) {
 		t.Errorf("%v", got)
 	}
-	x.json("latest/fri/history.json").at("storage", "path").has("source.lance")
+	found := false
+	for _, f := range x.json("latest/files.json").at("files").list() {
+		if uri := f.at("uri").String(); strings.HasSuffix(uri, "details.binpb") {
+			found = strings.Contains(uri, "source.lance/_indices/") // resolved, not as the manifest has it
+		}
+	}
+	if !found {
+		t.Errorf("files.json does not name the details file in the source: %s", x.cat("latest/files.json"))
+	}
 	if err := os.Truncate(filepath.Join(source, "_indices", strings.TrimPrefix(sh(t, source, `cd _indices; ls */details.binpb`), "")), 20); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +88,7 @@ func TestR41_IndicesPerVersionAtAGlance(t *testing.T) {
 	if n := len(x.ls("versions")); len(lines) != n && len(lines) != n+1 { // a header
 		t.Errorf("%d lines for %d versions", len(lines), n)
 	}
-	for _, want := range []string{"CreateIndex", "Rewrite", "btree_id", "__lance_frag_reuse"} {
+	for _, want := range []string{"CreateIndex", "Rewrite", "+btree_id", "deferred_v0", "+1", "-1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("frifs versions does not show %s:\n%s", want, text)
 		}
@@ -147,7 +155,7 @@ func TestR46_R47_R48_OtherNamesAmongTheManifests(t *testing.T) {
 	d := x.json("dataset.json")
 	d.at("latest_version").is("5")
 	d.at("detached_versions").has("9223372036854775999")
-	for class, n := range map[string]int{"hint": 1, "detached": 1, "staging": 1, "temp": 2, "other": 2} {
+	for class, n := range map[string]int{"hint": 1, "detached": 1, "staging": 2, "temp": 1, "other": 2} {
 		d.at("ignored_in_versions", class).is(n)
 	}
 }
@@ -281,7 +289,7 @@ func TestR57_AnyVersion(t *testing.T) {
 
 func TestR58_TheWholeManifest(t *testing.T) {
 	text := dataset(t, "legacy/all_types").cat("latest/manifest.json")
-	for _, want := range []string{"schema", "fragments", "indices", "config", "base_paths", "writer", "timestamp", "max_fragment_id", "logical_type", "IVF_HNSW", "file_size_bytes"} {
+	for _, want := range []string{"schema", "fragments", "indices", "config", "base_paths", "writer", "timestamp", "max_fragment_id", "logical_type", "VectorIndexDetails", "file_size_bytes"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("manifest.json does not have %s", want)
 		}

@@ -27,7 +27,7 @@ df = pd.read_csv(csv, dtype="UInt64")
 views["pandas csv"] = [len(df), int(df.new_row_addr.isna().sum()), sum(map(int, df.old_row_addr)), sum(map(int, df.new_row_addr.dropna())), int(df.new_offset.sum())]
 
 df = pl.read_csv(csv, infer_schema_length=None)
-views["polars csv"] = [df.height, df["new_row_addr"].null_count(), sum(df["old_row_addr"].to_list()), sum(df["new_row_addr"].drop_nulls().to_list()), int(df["new_offset"].sum())]
+views["polars csv"] = [df.height, df["new_row_addr"].null_count(), sum(df["old_row_addr"].to_list()), sum(df["new_row_addr"].drop_nulls().to_list()), int(df["new_offset"].cast(pl.Int64).sum())]
 
 q = "select count(*), count(*) - count(new_row_addr), sum(old_row_addr::hugeint), sum(new_row_addr::hugeint), sum(new_offset::hugeint) from "
 views["duckdb csv"] = [int(x or 0) for x in duckdb.sql(q + f"read_csv('{csv}', header = true, all_varchar = false)").fetchall()[0]]
@@ -43,6 +43,6 @@ views["duckdb arrow"] = [int(x or 0) for x in duckdb.sql(q + "t").fetchall()[0]]
 df = pd.read_feather(arrow, dtype_backend="pyarrow")
 views["pandas arrow"] = [len(df), int(df.new_row_addr.isna().sum()), sum(map(int, df.old_row_addr)), sum(map(int, df.new_row_addr.dropna())), int(df.new_offset.sum())]
 df = pl.read_ipc(arrow)
-views["polars arrow"] = [df.height, df["new_row_addr"].null_count(), sum(df["old_row_addr"].to_list()), sum(df["new_row_addr"].drop_nulls().to_list()), int(df["new_offset"].sum())]
+views["polars arrow"] = [df.height, df["new_row_addr"].null_count(), sum(df["old_row_addr"].to_list()), sum(df["new_row_addr"].drop_nulls().to_list()), int(df["new_offset"].cast(pl.Int64).sum())]
 
 json.dump({"views": views, "schema": [[f.name, str(f.type), f.nullable] for f in t.schema]}, sys.stdout)
