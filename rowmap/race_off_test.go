@@ -3,4 +3,4 @@
 package rowmap
 
 // rounds is the number of random compactions of the property test.
-const rounds = 200
+const rounds = 60

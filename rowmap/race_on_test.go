@@ -3,4 +3,4 @@
 package rowmap
 
 // rounds is the number of random compactions of the property test; the race detector makes each ten times as long.
-const rounds = 24
+const rounds = 9

@@ -2,5 +2,9 @@
 
 package translate
 
-// histories is the number of random histories of the property tests; the race detector makes each ten times as long.
-const histories = 300
+const (
+	// histories is the number of random histories of the property test, which the race detector makes ten times as long.
+	histories = 250
+	// largeRows is how many rows the histories with large fragments have to move or drop.
+	largeRows = 1
+)

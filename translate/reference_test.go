@@ -9,13 +9,7 @@ import (
 // The naive reference: docs/DESIGN.md, "Words" and "Meaning", one address at a time, from the tables of rows.
 
 // inOrder returns the records by Seq; a record that stands twice in the history counts twice.
-func (w *world) inOrder() []*rewrite {
-	var s []*rewrite
-	for _, t := range w.h.Transitions {
-		s = append(s, w.recs[t.Record-1])
-	}
-	return s
-}
+func (w *world) inOrder() []*rewrite { return w.ordered }
 
 // rowCount is the row count of f, if anybody knows it.
 func (w *world) rowCount(f fri.FragID) (uint64, bool) {

@@ -299,24 +299,25 @@ func (t *Translator) landing(ctx context.Context, w *work, s *step, f uint32) (*
 func (t *Translator) forward(ctx context.Context, w *work, s *step, addrs, out []fri.RowAddr, o []Outcome) error {
 	m, err := t.open(ctx, s)
 	if err == nil {
-		err = m.Forward(ctx, addrs, out, statuses(o))
-		if err != nil && !fatal(err) && w.r.Strict {
+		if err = m.Forward(ctx, addrs, out, statuses(o)); err == nil {
+			return nil
+		}
+		if w.r.Strict {
 			return err
 		}
-		if err != nil && !fatal(err) {
-			return salvage(ctx, m.Forward, addrs, out, o)
+		if !fatal(err) {
+			err = salvage(ctx, m.Forward, addrs, out, o)
 		}
+	} else if !fatal(err) {
+		err = nil
+		fill(o, Unresolved)
 	}
-	if err == nil {
-		return nil
-	}
-	if fatal(err) {
+	if err != nil {
 		return err
 	}
 	for i, a := range addrs {
-		o[i] = Unresolved
-		if n := t.node(uint32(a >> 32)); n.limit != unlimited && uint64(a.Offset()) >= n.limit {
-			o[i] = OutOfRange
+		if n := t.node(uint32(a >> 32)); o[i] == Unresolved && n.limit != unlimited && uint64(a.Offset()) >= n.limit {
+			o[i] = OutOfRange // that much is known without the mapping
 		}
 	}
 	return nil

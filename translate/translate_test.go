@@ -31,59 +31,72 @@ type answer struct {
 
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	var seen [NumOutcomes]int
 	for seed := range uint64(histories) {
-		w := newWorld(seed)
-		addrs := w.addresses()
-		want := make(map[fri.RowAddr]answer, len(addrs))
-		for _, a := range addrs {
-			o, last := w.reference(a)
-			want[a] = answer{o, last}
-			seen[o]++
-		}
-		var live Live = w
-		if seed%2 == 0 {
-			live = hinted{w}
-		}
-		tr := New(w.h, live, w.open, Options{DeletionBytes: 200})
-		r := newResults(len(addrs))
-		if err := tr.Translate(ctx, addrs, r); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		w.checkAll(t, "ascending", addrs, r, want)
-
-		rnd := rand.New(rand.NewPCG(seed, 9))
-		mixed := append(append([]fri.RowAddr{}, addrs...), addrs[:len(addrs)/3]...)
-		rnd.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-		r = newResults(len(mixed))
-		if err := tr.Translate(ctx, mixed, r); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		w.checkAll(t, "shuffled", mixed, r, want)
-
-		for _, f := range w.frags {
-			off := rnd.IntN(int(w.rowsEver[f]) + 1)
-			n := int(w.rowsEver[f]) + 3 - off
-			r = newResults(n)
-			if err := tr.TranslateRun(ctx, fri.Addr(f, uint32(off)), n, r); err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			run := make([]fri.RowAddr, n)
-			for i := range run {
-				run[i] = fri.Addr(f, uint32(off+i))
-			}
-			w.checkAll(t, "run", run, r, want)
-			w.checkPush(t, tr, f, uint64(off), uint64(off+n), r)
-		}
-		w.checkTrace(t, tr, addrs, want)
-		w.checkInverse(t, tr, mixed)
+		newWorld(seed, false).checkEverything(t, &seen)
 	}
 	for o := Moved; o < NumOutcomes; o++ {
-		if seen[o] < 1000 {
+		if seen[o] < histories/4 {
 			t.Errorf("the histories gave %v only %d times: they test too little", o, seen[o])
 		}
 	}
+}
+
+// TestLargeFragments has fragments at the edges of containers, so that pieces and containers end within them.
+func TestLargeFragments(t *testing.T) {
+	t.Parallel()
+	var seen [NumOutcomes]int
+	for seed := uint64(0); seen[Moved]+seen[Dropped] < largeRows; seed++ {
+		newWorld(seed, true).checkEverything(t, &seen)
+	}
+}
+
+func (w *world) checkEverything(t *testing.T, seen *[NumOutcomes]int) {
+	t.Helper()
+	ctx, seed := context.Background(), w.seed
+	addrs := w.addresses()
+	want := make(map[fri.RowAddr]answer, len(addrs))
+	for _, a := range addrs {
+		o, last := w.reference(a)
+		want[a] = answer{o, last}
+		seen[o]++
+	}
+	var live Live = w
+	if seed%2 == 0 {
+		live = hinted{w}
+	}
+	tr := New(w.h, live, w.open, Options{DeletionBytes: 200 + 20000*int64(seed%3)})
+	r := newResults(len(addrs))
+	if err := tr.Translate(ctx, addrs, r); err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	w.checkAll(t, "ascending", addrs, r, want)
+
+	rnd := rand.New(rand.NewPCG(seed, 9))
+	mixed := append(append([]fri.RowAddr{}, addrs...), addrs[:len(addrs)/3]...)
+	rnd.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+	r = newResults(len(mixed))
+	if err := tr.Translate(ctx, mixed, r); err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	w.checkAll(t, "shuffled", mixed, r, want)
+
+	for _, f := range w.frags {
+		off := rnd.IntN(int(w.rowsEver[f]) + 1)
+		n := int(w.rowsEver[f]) + 3 - off
+		r = newResults(n)
+		if err := tr.TranslateRun(ctx, fri.Addr(f, uint32(off)), n, r); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		run := make([]fri.RowAddr, n)
+		for i := range run {
+			run[i] = fri.Addr(f, uint32(off+i))
+		}
+		w.checkAll(t, "run", run, r, want)
+		w.checkPush(t, tr, f, uint64(off), uint64(off+n), r)
+	}
+	w.checkTrace(t, tr, addrs, want)
+	w.checkInverse(t, tr, mixed)
 }
 
 // checkPush compares a Push with the outcomes of the same rows.

@@ -25,7 +25,6 @@ type rewrite struct {
 	closed  bool // its mapping fails to open
 	corrupt map[fri.RowAddr]bool
 	usable  bool // what package fri says
-	seq     int
 }
 
 // world is a random history and the version it ends in.
@@ -34,6 +33,7 @@ type world struct {
 	tagged   bool
 	recs     []*rewrite // wire order
 	h        *fri.History
+	ordered  []*rewrite // by Seq
 	live     map[fri.FragID]*liveFragment
 	frags    []fri.FragID // all that were ever there
 	rowsEver map[fri.FragID]uint64
@@ -163,16 +163,16 @@ func digestOf(ds []fri.Digest, f fri.FragID) (fri.Digest, bool) {
 	return fri.Digest{}, false
 }
 
-// randomRows favours the edges of words and, rarely, of containers.
-func randomRows(rnd *rand.Rand) uint64 {
-	if rnd.IntN(8000) == 0 {
+// randomRows favours the edges of words and, in large worlds, of containers.
+func randomRows(rnd *rand.Rand, large bool) uint64 {
+	if large && rnd.IntN(4) == 0 {
 		return []uint64{65535, 65536, 65537, 131072}[rnd.IntN(4)]
 	}
 	return []uint64{0, 1, 2, 7, 10, 63, 64, 65, 100, 128, 200}[rnd.IntN(11)]
 }
 
 // newWorld makes the random history of a seed.
-func newWorld(seed uint64) *world {
+func newWorld(seed uint64, large bool) *world {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	w := &world{seed: seed, tagged: rnd.IntN(2) == 0, live: map[fri.FragID]*liveFragment{}, rowsEver: map[fri.FragID]uint64{}}
 	next := uint32(rnd.IntN(3))
@@ -192,7 +192,7 @@ func newWorld(seed uint64) *world {
 		return f
 	}
 	for range 1 + rnd.IntN(5) {
-		add(randomRows(rnd))
+		add(randomRows(rnd, large))
 	}
 	lifted := rnd.IntN(3) // tagged: so many versions come first
 	for v := range rnd.IntN(9) {
@@ -215,7 +215,7 @@ func newWorld(seed uint64) *world {
 			}
 		}
 		if rnd.IntN(3) == 0 {
-			add(randomRows(rnd))
+			add(randomRows(rnd, large))
 		}
 	}
 	w.disturb(rnd)
@@ -397,6 +397,7 @@ func (w *world) encode(rnd *rand.Rand) {
 	}
 	w.h = h
 	for _, t := range h.Transitions {
-		w.recs[t.Record-1].usable, w.recs[t.Record-1].seq = t.Usable(), t.Seq
+		w.recs[t.Record-1].usable = t.Usable()
+		w.ordered = append(w.ordered, w.recs[t.Record-1])
 	}
 }
