@@ -1,5 +1,3 @@
-//go:build gocloud
-
 package store
 
 import (
