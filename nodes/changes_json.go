@@ -17,16 +17,16 @@ func (n version) changesJSON(ctx context.Context) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, terr := n.t.ds.Transaction(ctx, l.m)
-	if terr != nil && !lasting(terr) {
-		return nil, terr
+	t, err := n.transaction(ctx, l)
+	if err != nil {
+		return nil, err
 	}
 	j := newJSONDoc()
 	prev, ok := n.older()
 	var c *changes
 	var cerr error
 	if ok {
-		if c, cerr = n.diff(ctx, prev, t); cerr != nil && !lasting(cerr) && !fault.Is(cerr, fault.NotFound) {
+		if c, cerr = n.diff(ctx, prev, t.Transaction); cerr != nil && !lasting(cerr) && !fault.Is(cerr, fault.NotFound) {
 			return nil, cerr
 		}
 	}
@@ -36,7 +36,7 @@ func (n version) changesJSON(ctx context.Context) (*document, error) {
 	}
 	remap, why := "unknown", "there is no older retained version to compare with"
 	if c != nil {
-		remap, why = c.remapOf(t, l.fri.indexVersion() != 0)
+		remap, why = c.remapOf(t.Transaction, l.fri.indexVersion() != 0)
 	} else if cerr != nil {
 		why = "the older retained version cannot be read"
 	}
@@ -54,12 +54,7 @@ func (n version) changesJSON(ctx context.Context) (*document, error) {
 		} else {
 			e.Null()
 		}
-		e.K("operation")
-		if t == nil {
-			e.Null()
-		} else {
-			e.OptStr(t.Operation)
-		}
+		e.K("operation").OptStr(t.Operation)
 		e.K("remap").Str(remap)
 		e.K("remap_reason").Str(why)
 		e.K("error").Err(cerr)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // enc appends JSON text with a two-space indent to b. K and Item start a member or an element and return the encoder,
@@ -22,6 +24,7 @@ type enc struct {
 	first  bool // nothing written yet in the innermost container
 	sizing bool
 	err    error // first failure of a value that had to be read
+	protos map[protoreflect.FullName]protoFields
 }
 
 func (e *enc) fail(err error) {

@@ -67,28 +67,48 @@ func shortName(f protoreflect.FieldDescriptor) string {
 	return n
 }
 
-// Proto writes a message as an object: known fields by name in order of their numbers, then unknown_fields where there
+// Proto writes a message as an object: known fields by name in the order of the .proto file, then unknown_fields where there
 // are any. Absent scalars show their default, or null where absence is a value of its own.
 func (e *enc) Proto(m protoreflect.Message) {
 	e.Obj(func() { e.protoMembers(m) })
 }
 
-func (e *enc) protoMembers(m protoreflect.Message) {
-	fds := m.Descriptor().Fields()
-	order := make([]protoreflect.FieldDescriptor, fds.Len())
-	for i := range order {
-		order[i] = fds.Get(i)
+// protoFields is how the fields of one message type are shown, in the order of the .proto file.
+type protoFields []protoField
+
+type protoField struct {
+	protoreflect.FieldDescriptor
+	name    string
+	style   protoStyle
+	inOneof bool
+}
+
+func (e *enc) fieldsOf(d protoreflect.MessageDescriptor) protoFields {
+	if fs, ok := e.protos[d.FullName()]; ok {
+		return fs
 	}
-	sort.Slice(order, func(i, j int) bool { return order[i].Number() < order[j].Number() })
-	for _, f := range order {
-		if f.ContainingOneof() != nil && !m.Has(f) {
+	fds := d.Fields()
+	fs := make(protoFields, 0, fds.Len())
+	for i := range fds.Len() {
+		f := fds.Get(i)
+		if style := styleOf(shortName(f)); style != styleSkip {
+			fs = append(fs, protoField{f, string(f.Name()), style, f.ContainingOneof() != nil})
+		}
+	}
+	if e.protos == nil {
+		e.protos = map[protoreflect.FullName]protoFields{}
+	}
+	e.protos[d.FullName()] = fs
+	return fs
+}
+
+func (e *enc) protoMembers(m protoreflect.Message) {
+	for _, f := range e.fieldsOf(m.Descriptor()) {
+		if f.inOneof && !m.Has(f) {
 			continue
 		}
-		if styleOf(shortName(f)) == styleSkip {
-			continue
-		}
-		e.K(string(f.Name()))
-		e.protoField(m, f)
+		e.K(f.name)
+		e.protoField(m, f.FieldDescriptor, f.style)
 	}
 	if u := m.GetUnknown(); len(u) > 0 {
 		e.K("unknown_fields")
@@ -96,8 +116,7 @@ func (e *enc) protoMembers(m protoreflect.Message) {
 	}
 }
 
-func (e *enc) protoField(m protoreflect.Message, f protoreflect.FieldDescriptor) {
-	style := styleOf(shortName(f))
+func (e *enc) protoField(m protoreflect.Message, f protoreflect.FieldDescriptor, style protoStyle) {
 	switch {
 	case f.IsMap():
 		e.protoMap(m.Get(f).Map(), f)

@@ -53,17 +53,18 @@ func (n version) storedFiles(ctx context.Context, l *loaded, ix *dataset.Index) 
 	if err != nil {
 		return nil, err
 	}
-	objects, err := listFiles(ctx, dir.Store, dir.Path)
-	if err != nil {
-		if fault.Is(err, fault.NotFound) && len(recorded) == 0 && ix.System() {
-			return nil, nil
+	out, err = n.t.dirs.get(ctx, dir.URI(), func(ctx context.Context) ([]storedFile, int64, error) {
+		objects, err := listFiles(ctx, dir.Store, dir.Path)
+		var files []storedFile
+		for _, o := range objects {
+			files = append(files, storedFile{strings.TrimPrefix(o.Name, dir.Path+"/"), o.Size})
 		}
-		return nil, err
+		return files, int64(len(files)) * 128, err
+	})
+	if fault.Is(err, fault.NotFound) && len(recorded) == 0 && ix.System() {
+		return nil, nil
 	}
-	for _, o := range objects {
-		out = append(out, storedFile{strings.TrimPrefix(o.Name, dir.Path+"/"), o.Size})
-	}
-	return out, nil
+	return out, err
 }
 
 // storedDir is stored/, or the directory sub (as recorded) in it.

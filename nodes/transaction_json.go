@@ -8,6 +8,24 @@ import (
 	"github.com/frifs/frifs/internal/dataset"
 )
 
+// transaction is what dataset.Transaction gave: lasting failures come with what could be read.
+type transaction struct {
+	*dataset.Transaction
+	err error
+}
+
+// transaction returns the version's transaction; several documents look at it. Failures that may pass are errors, what
+// is wrong with its bytes is part of the result.
+func (n version) transaction(ctx context.Context, l *loaded) (*transaction, error) {
+	return n.t.txns.get(ctx, n.key(), func(ctx context.Context) (*transaction, int64, error) {
+		t, err := n.t.ds.Transaction(ctx, l.m)
+		if err != nil && (t == nil || !lasting(err)) {
+			return nil, 0, err
+		}
+		return &transaction{t, err}, 1024 + 4*t.Bytes, nil
+	})
+}
+
 // transactionJSON is transaction.json: the decoded transaction, or why there is none. A transaction that does not
 // decode is shown as far as it can be.
 func (n version) transactionJSON(ctx context.Context) (*document, error) {
@@ -15,9 +33,9 @@ func (n version) transactionJSON(ctx context.Context) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, terr := n.t.ds.Transaction(ctx, l.m)
-	if terr != nil && (t == nil || !lasting(terr)) {
-		return nil, terr
+	t, err := n.transaction(ctx, l)
+	if err != nil {
+		return nil, err
 	}
 	j := newJSONDoc()
 	j.Members(func(e *enc) {
@@ -36,7 +54,7 @@ func (n version) transactionJSON(ctx context.Context) (*document, error) {
 		e.K("uuid").OptStr(t.UUID)
 		e.K("properties").StrMap(t.Properties)
 		e.K("warnings").Strs(t.Warnings)
-		e.K("error").Err(terr)
+		e.K("error").Err(t.err)
 	})
 	if t.PB == nil {
 		j.Members(func(e *enc) {

@@ -48,6 +48,8 @@ type Tree struct {
 	hists    *flight[string, *history]       // by content of the FRI entry
 	maps     *flight[string, rowmap.Mapping] // by record and place
 	files    *flight[uint64, mapcsv.File]    // by inode
+	txns     *flight[string, *transaction]   // by identity of the manifest
+	dirs     *flight[string, []storedFile]   // files of an index directory, by its URI
 	docs     *flight[uint64, *rendered]      // by inode
 	sizes    *flight[uint64, int64]          // of mapping files, by inode
 	opened   *flight[uint64, openedObject]   // stored files as they were when last opened, by first inode
@@ -88,6 +90,8 @@ func New(ctx context.Context, cfg Config) (*Tree, error) {
 	t.hists = newFlight[string, *history](cfg.Memory/8, wait, t.now)
 	t.maps = newFlight[string, rowmap.Mapping](cfg.Memory/16, wait, t.now)
 	t.files = newFlight[uint64, mapcsv.File](cfg.Memory/16, wait, t.now)
+	t.txns = newFlight[string, *transaction](cfg.Memory/16, wait, t.now)
+	t.dirs = newFlight[string, []storedFile](4<<20, wait, t.now)
 	t.docs = newFlight[uint64, *rendered](cfg.Memory/8, wait, t.now)
 	t.sizes = newFlight[uint64, int64](4<<20, wait, t.now)
 	t.opened = newFlight[uint64, openedObject](4<<20, wait, t.now)

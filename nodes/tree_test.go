@@ -8,9 +8,12 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/dataset"
@@ -232,4 +235,26 @@ func newestOf(t testing.TB, tr *Tree) string {
 		t.Fatal(err)
 	}
 	return strings.TrimPrefix(target, "versions/")
+}
+
+func TestByteOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		numbers := rapid.SliceOfNDistinct(rapid.Uint64(), 0, 60, rapid.ID).Draw(t, "versions")
+		for _, n := range numbers {
+			numbers = append(numbers, n/10, n/1000)
+		}
+		slices.Sort(numbers)
+		numbers = slices.Compact(numbers)
+		refs := make([]dataset.VersionRef, len(numbers))
+		want := make([]string, len(numbers))
+		for i, n := range numbers {
+			refs[i].Version, want[i] = n, strconv.FormatUint(n, 10)
+		}
+		slices.Sort(want)
+		for k, i := range byteOrder(refs) {
+			if got := strconv.FormatUint(refs[i].Version, 10); got != want[k] {
+				t.Fatalf("place %d: got %s, want %s", k, got, want[k])
+			}
+		}
+	})
 }

@@ -13,9 +13,9 @@ func (n version) versionJSON(ctx context.Context) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, terr := n.t.ds.Transaction(ctx, l.m)
-	if terr != nil && !lasting(terr) {
-		return nil, terr
+	t, err := n.transaction(ctx, l)
+	if err != nil {
+		return nil, err
 	}
 	m := l.m
 	sv, inferred := m.StorageVersion()
@@ -26,12 +26,7 @@ func (n version) versionJSON(ctx context.Context) (*document, error) {
 		ts, _ := m.Timestamp()
 		e.K("timestamp").Time(ts)
 		e.K("branch").OptStr(m.Branch())
-		e.K("operation")
-		if t == nil {
-			e.Null()
-		} else {
-			e.OptStr(t.Operation)
-		}
+		e.K("operation").OptStr(t.Operation)
 		e.K("rows").rowCount(m)
 		e.K("physical_rows").sum(m.Fragments(), func(f *dataset.Fragment) *uint64 { return f.PhysicalRows })
 		e.K("deleted_rows").sum(m.Fragments(), func(f *dataset.Fragment) *uint64 { return f.DeletedRows })

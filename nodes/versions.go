@@ -42,14 +42,20 @@ func (d *versionsDir) Entries(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	es := make([]Entry, len(v.order))
-	attrs := make([]Attr, len(v.order))
-	for k, i := range v.order {
-		n := d.at(v, v.lo+i)
-		attrs[k] = Attr{Type: TypeDir, Perm: permDir, Mtime: v.refs[v.lo+i].Object.Modified, Ino: n.dirIno()}
-		es[k] = Entry{Name: n.path[len("versions/"):], Type: TypeDir, Ino: attrs[k].Ino, Attr: &attrs[k]}
-	}
-	return es, nil
+	return d.entriesOf(v), nil
+}
+
+func (d *versionsDir) entriesOf(v *view) []Entry {
+	v.once.Do(func() {
+		v.entries = make([]Entry, len(v.order))
+		attrs := make([]Attr, len(v.order))
+		for k, i := range v.order {
+			n := d.at(v, v.lo+int(i))
+			attrs[k] = Attr{Type: TypeDir, Perm: permDir, Mtime: v.refs[n.i].Object.Modified, Ino: n.dirIno()}
+			v.entries[k] = Entry{Name: n.path[len("versions/"):], Type: TypeDir, Ino: attrs[k].Ino, Attr: &attrs[k]}
+		}
+	})
+	return slices.Clone(v.entries)
 }
 
 // Lookup implements Dir.
@@ -84,10 +90,13 @@ func (n version) number() uint64 { return n.v.refs[n.i].Version }
 func (n version) key() string { return n.v.refs[n.i].Object.Identity() }
 
 // chainKey is the content key of files that depend on older retained versions too.
-func (n version) chainKey() string { return n.v.chain[n.i] }
+func (n version) chainKey() string { return n.v.chainKey(n.i) }
 
-// dirIno is the inode of the version's directory. The files in it that look at older versions make it depend on them.
-func (n version) dirIno() uint64 { return n.t.inode(n.path, n.chainKey()) }
+// dirIno is the inode of the version's directory. Files in it look at older retained versions, so it changes with their
+// number and with the first of them; the files' own inodes tell more exactly.
+func (n version) dirIno() uint64 {
+	return inode(n.t.cfg.URI, n.path, n.key(), strconv.Itoa(n.i), strconv.FormatUint(n.v.refs[0].Version, 10))
+}
 
 // older returns the retained version before this one.
 func (n version) older() (version, bool) {

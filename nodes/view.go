@@ -1,8 +1,11 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"math/bits"
+	"slices"
 	"sort"
 	"strconv"
 	"sync"
@@ -12,13 +15,33 @@ import (
 	"github.com/frifs/frifs/internal/dataset"
 )
 
-// view is the retained versions as one listing of _versions showed them. It is immutable.
+// view is the retained versions as one listing of _versions showed them. It is immutable once made.
 type view struct {
 	listing *dataset.Listing
 	refs    []dataset.VersionRef // all retained versions, ascending
-	chain   []string             // chain[i] names the identities of refs[0..i]: the key of what depends on older versions
 	lo, hi  int                  // refs[lo:hi] is what the tree shows
-	order   []int                // positions in refs[lo:hi] in byte order of the decimal numbers
+	order   []int32              // positions in refs[lo:hi] in byte order of the decimal numbers
+
+	once    sync.Once
+	entries []Entry // of versions/, made by once; shared, never changed
+
+	chainOnce sync.Once
+	chain     []string // chain[i] names the identities of refs[0..i]; made by chainOnce
+}
+
+// chainKey names the manifests up to position i: the content key of what depends on older versions.
+func (v *view) chainKey(i int) string {
+	v.chainOnce.Do(func() {
+		v.chain = make([]string, len(v.refs))
+		var sum [sha256.Size]byte
+		var buf []byte
+		for i, r := range v.refs {
+			buf = append(append(buf[:0], sum[:]...), r.Object.Identity()...)
+			sum = sha256.Sum256(buf)
+			v.chain[i] = string(sum[:8])
+		}
+	})
+	return v.chain[i]
 }
 
 // lastView keeps the last view, so that an unchanged listing gives the same one.
@@ -68,14 +91,7 @@ func sameListing(a, b *dataset.Listing) bool {
 }
 
 func (t *Tree) newView(l *dataset.Listing) *view {
-	v := &view{listing: l, refs: l.Versions, hi: len(l.Versions), chain: make([]string, len(l.Versions))}
-	var sum [sha256.Size]byte
-	var buf []byte
-	for i, r := range v.refs {
-		buf = append(append(buf[:0], sum[:]...), r.Object.Identity()...)
-		sum = sha256.Sum256(buf)
-		v.chain[i] = string(sum[:8])
-	}
+	v := &view{listing: l, refs: l.Versions, hi: len(l.Versions)}
 	if t.pin != nil {
 		v.lo = sort.Search(len(v.refs), func(i int) bool { return v.refs[i].Version >= *t.pin })
 		v.hi = v.lo
@@ -83,14 +99,34 @@ func (t *Tree) newView(l *dataset.Listing) *view {
 			v.hi++
 		}
 	}
-	names := make([]string, v.hi-v.lo)
-	v.order = make([]int, len(names))
-	for i := range names {
-		names[i] = strconv.FormatUint(v.refs[v.lo+i].Version, 10)
-		v.order[i] = i
-	}
-	sort.Slice(v.order, func(a, b int) bool { return names[v.order[a]] < names[v.order[b]] })
+	v.order = byteOrder(v.refs[v.lo:v.hi])
 	return v
+}
+
+// byteOrder sorts positions by the decimal digits of the versions, as strings would sort: by the number with zeros
+// appended to 20 digits, a prefix first.
+func byteOrder(refs []dataset.VersionRef) []int32 {
+	type key struct {
+		hi, lo uint64 // version * 10^(20-digits), in 128 bits
+		i      int32
+	}
+	keys := make([]key, len(refs))
+	for i, r := range refs {
+		scale := uint64(1e19)
+		for n := r.Version; n >= 10; n /= 10 {
+			scale /= 10
+		}
+		hi, lo := bits.Mul64(r.Version, scale)
+		keys[i] = key{hi, lo, int32(i)}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.lo, b.lo), cmp.Compare(a.i, b.i))
+	})
+	out := make([]int32, len(refs))
+	for i, k := range keys {
+		out[i] = k.i
+	}
+	return out
 }
 
 // find returns the position of a version that is shown.
