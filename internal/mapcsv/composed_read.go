@@ -76,7 +76,7 @@ func (r *composedReader) fill(ctx context.Context, dst []byte) (int, error) {
 		for i := r.done; i < len(addrs) && pos <= len(dst)-room; i++ {
 			o := r.res.Outcome[i]
 			tail := &outcomeTails[o]
-			if r.left.left == 0 {
+			if r.left.left() == 0 {
 				r.left.refill(f)
 			}
 			pos += r.left.put((*[window]byte)(dst[pos:]), ',')

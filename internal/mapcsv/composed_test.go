@@ -48,7 +48,7 @@ func TestComposed(t *testing.T) {
 		ids := distinct(t, rapid.IntRange(0, 4).Draw(t, "fragments"), "src")
 		slices.Sort(ids)
 		dests := distinct(t, 3, "dst")
-		maxRows := rapid.SampledFrom([]int{50, 3000, 20000}).Draw(t, "max")
+		maxRows := sizes(t, 20000)
 		m := fakeTranslator{}
 		var sources []translate.Source
 		want := []byte(composedHeader)

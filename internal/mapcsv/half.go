@@ -35,23 +35,31 @@ var digits4 = func() (t [1 << 16]uint32) {
 // is 64 bytes, one cache line: a partition has one for each destination.
 type half struct {
 	tmpl [tmplLen]byte
-	n    uint8  // length with the separator
-	a, o uint8  // where the stored digits of address and offset go
-	sh   uint8  // bits by which the digits of the offset are shifted: an offset below 1000 has less than four
-	alo  uint16 // four lowest digits of the current address and offset
-	olo  uint16
-	left uint32 // rows until the next refill
-	gen  uint32 // for the owner: the use that this state belongs to
+	n    uint8 // length with the separator
+	a, o uint8 // where the stored digits of address and offset go
+	sh   uint8 // bits by which the digits of the offset are shifted: an offset below 1000 has less than four
+	// c counts, in one word that one addition moves to the next row: the four lowest digits of the address in bits 0
+	// to 15, those of the offset in bits 16 to 31, and the rows until the next refill in the upper half.
+	c    uint64
 	next uint64 // offset of the first row after the template's rows
 }
 
+// oneRow is what c changes by from row to row: no field overflows before the rows left are 0.
+const oneRow uint64 = 1 + 1<<16 + (1<<32-1)<<32
+
+// left is the number of rows until the next refill.
+func (h *half) left() uint32 { return uint32(h.c >> 32) }
+
+// advance moves over n rows of the template.
+func (h *half) advance(n uint32) { h.c += uint64(n) * oneRow }
+
 // at sets the state to the row at off; the template is made when the row is put.
-func (h *half) at(off uint64) { h.next, h.left = off, 0 }
+func (h *half) at(off uint64) { h.next, h.c = off, 0 }
 
 // off is the offset of the row that is put next.
-func (h *half) off() uint64 { return h.next - uint64(h.left) }
+func (h *half) off() uint64 { return h.next - h.c>>32 }
 
-// refill makes the template for the rows of fragment f from h.next on; h.left must be 0. A row past the last offset
+// refill makes the template for the rows of fragment f from h.next on; h.left() must be 0. A row past the last offset
 // gives a template that is never put.
 func (h *half) refill(f fri.FragID) {
 	off := h.next
@@ -68,45 +76,39 @@ func (h *half) refill(f fri.FragID) {
 	h.a = uint8(wa - 4)
 	h.o = uint8(len(b) - wo)
 	h.sh = uint8(8 * (4 - wo))
-	h.alo = uint16(addr % decade)
-	h.olo = uint16(off % decade)
 	if wa < 4 { // fragment 0 only: no four digits to replace, so every row has its own template
 		left = 1
 		h.a, h.o, h.sh = aside, aside, 0
 	}
 	h.tmpl = [tmplLen]byte(text[:tmplLen])
-	h.left = uint32(left)
+	h.c = left<<32 | off%decade<<16 | addr%decade
 	h.next = off + left
 }
 
 // empty makes the state that of `,,`: the half of a row that has no address.
 func (h *half) empty() {
-	*h = half{tmpl: [tmplLen]byte{',', ','}, n: 3, a: aside, o: aside, left: decade}
+	*h = half{tmpl: [tmplLen]byte{',', ','}, n: 3, a: aside, o: aside, c: decade << 32}
 }
 
 // put writes the half of the current row and a separator at the start of d, moves to the next row and returns the
-// length. Up to window bytes of d are overwritten. h.left must not be 0.
+// length. Up to window bytes of d are overwritten. h.left() must not be 0.
 func (h *half) put(d *[window]byte, sep byte) int {
 	*(*[tmplLen]byte)(d[:tmplLen]) = h.tmpl
-	binary.LittleEndian.PutUint32(d[h.a:], digits4[h.alo])
-	binary.LittleEndian.PutUint32(d[h.o:], digits4[h.olo]>>(h.sh&31))
+	binary.LittleEndian.PutUint32(d[h.a:], digits4[uint16(h.c)])
+	binary.LittleEndian.PutUint32(d[h.o:], digits4[uint16(h.c>>16)]>>(h.sh&31))
 	d[h.n-1] = sep
-	h.alo++
-	h.olo++
-	h.left--
+	h.c += oneRow
 	return int(h.n)
 }
 
 // skip moves over n rows without writing them.
 func (h *half) skip(n uint64) {
-	if n < uint64(h.left) {
-		h.alo += uint16(n)
-		h.olo += uint16(n)
-		h.left -= uint32(n)
+	if left := h.c >> 32; n >= left {
+		h.next += n - left
+		h.c = 0
 		return
 	}
-	h.next += n - uint64(h.left)
-	h.left = 0
+	h.advance(uint32(n))
 }
 
 // appendUint appends v in decimal.

@@ -90,7 +90,7 @@ func TestHalfPut(t *testing.T) {
 			}
 			h.skip(k)
 			off += k
-			if h.left == 0 {
+			if h.left() == 0 {
 				h.refill(f)
 			}
 			if h.off() != off {

@@ -226,7 +226,7 @@ func (r *partitionInverseReader) fill(ctx context.Context, dst []byte) (int, err
 			if pos > len(dst)-room {
 				break
 			}
-			if r.left.left == 0 {
+			if r.left.left() == 0 {
 				r.left.refill(f)
 			}
 			pos += r.left.put((*[window]byte)(dst[pos:]), ',')

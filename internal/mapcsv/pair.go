@@ -10,6 +10,9 @@ import (
 // room is how many bytes past the start of a line must be writable for the functions that put lines.
 const room = 2 * window
 
+// maxLine is the longest line of two halves.
+const maxLine = 2 * maxHalf
+
 // pair renders lines of two halves, each of consecutive rows of one fragment.
 type pair struct {
 	l, r   half
@@ -27,20 +30,20 @@ func (p *pair) atRight(f fri.FragID, off uint64) { p.rf, p.n = f, 0; p.r.at(off)
 
 // ready makes both halves putable and returns for how many lines they are.
 func (p *pair) ready() uint32 {
-	if p.l.left == 0 {
+	if p.l.left() == 0 {
 		p.l.refill(p.lf)
 		p.n = 0
 	}
-	if p.r.left == 0 {
+	if p.r.left() == 0 {
 		p.r.refill(p.rf)
 		p.n = 0
 	}
-	return min(p.l.left, p.r.left)
+	return min(p.l.left(), p.r.left())
 }
 
 // dropped writes the line of a row that has no new address at dst[pos:] and returns the position after it.
 func (p *pair) dropped(dst []byte, pos int) int {
-	if p.l.left == 0 {
+	if p.l.left() == 0 {
 		p.l.refill(p.lf)
 		p.n = 0
 	}
@@ -99,7 +102,7 @@ func (p *pair) compose() {
 // line lies in dst is checked before.
 func (p *pair) short(dst []byte, pos int, n uint32) int {
 	la, lo, ra, ro := uintptr(p.l.a), uintptr(p.l.o), uintptr(p.l.n+p.r.a), uintptr(p.l.n+p.r.o)
-	lx, ly, rx, ry := p.l.alo, p.l.olo, p.r.alo, p.r.olo
+	lx, ly, rx, ry := uint16(p.l.c), uint16(p.l.c>>16), uint16(p.r.c), uint16(p.r.c>>16)
 	ln, end := p.n, pos+int(n)*p.n
 	_ = dst[end-ln : end-ln+window]
 	d := unsafe.Pointer(&dst[pos])
@@ -125,14 +128,15 @@ func put4(p unsafe.Pointer, v uint32) { binary.LittleEndian.PutUint32((*[4]byte)
 // long is short for lines of up to 86 bytes, which very large fragment ids have.
 func (p *pair) long(dst []byte, pos int, n uint32) int {
 	la, lo, ra, ro := p.l.a, p.l.o, p.l.n+p.r.a, p.l.n+p.r.o
-	for i := range n {
+	lx, ly, rx, ry := uint16(p.l.c), uint16(p.l.c>>16), uint16(p.r.c), uint16(p.r.c>>16)
+	for i := range uint16(n) {
 		d := (*[window]byte)(dst[pos:])
 		*(*[64]byte)(d[:64]) = p.head
 		*(*[32]byte)(d[64:96]) = p.tail
-		binary.LittleEndian.PutUint32(d[la:], digits4[p.l.alo+uint16(i)])
-		binary.LittleEndian.PutUint32(d[lo:], digits4[p.l.olo+uint16(i)])
-		binary.LittleEndian.PutUint32(d[ra:], digits4[p.r.alo+uint16(i)])
-		binary.LittleEndian.PutUint32(d[ro:], digits4[p.r.olo+uint16(i)])
+		binary.LittleEndian.PutUint32(d[la:], digits4[lx+i])
+		binary.LittleEndian.PutUint32(d[lo:], digits4[ly+i])
+		binary.LittleEndian.PutUint32(d[ra:], digits4[rx+i])
+		binary.LittleEndian.PutUint32(d[ro:], digits4[ry+i])
 		pos += p.n
 	}
 	p.advance(n)
@@ -141,10 +145,44 @@ func (p *pair) long(dst []byte, pos int, n uint32) int {
 
 // advance moves both halves over n rows of their templates.
 func (p *pair) advance(n uint32) {
-	p.l.alo += uint16(n)
-	p.l.olo += uint16(n)
-	p.l.left -= n
-	p.r.alo += uint16(n)
-	p.r.olo += uint16(n)
-	p.r.left -= n
+	p.l.advance(n)
+	p.r.advance(n)
+}
+
+// scatter writes the lines of consecutive rows on the left that went to the destinations with the given labels, whose
+// states are st. It ends early at a state that needs a new template, and returns how many lines it wrote and the
+// position after them. l.left() must not be below len(labels), and each line must have maxLine and the last one room
+// bytes in dst. As in short, every store lies within window bytes of the start of its half.
+func scatter(dst []byte, pos int, l *half, st []half, labels []uint16) (n, end int) {
+	if len(labels) == 0 {
+		return 0, pos
+	}
+	_ = dst[pos+(len(labels)-1)*maxLine : pos+(len(labels)-1)*maxLine+room]
+	start := unsafe.Pointer(&dst[pos])
+	p := start
+	ln, la, lo, lsh := uintptr(l.n), uintptr(l.a), uintptr(l.o), l.sh&31
+	lx, ly := uint16(l.c), uint16(l.c>>16)
+	for _, v := range labels {
+		h := &st[v]
+		c := h.c
+		if c>>32 == 0 {
+			break
+		}
+		h.c = c + oneRow
+		*(*[tmplLen]byte)(p) = l.tmpl
+		put4(unsafe.Add(p, la), digits4[lx])
+		put4(unsafe.Add(p, lo), digits4[ly]>>lsh)
+		lx++
+		ly++
+		p = unsafe.Add(p, ln)
+		*(*byte)(unsafe.Add(p, -1)) = ','
+		*(*[tmplLen]byte)(p) = h.tmpl
+		put4(unsafe.Add(p, h.a), digits4[uint16(c)])
+		put4(unsafe.Add(p, h.o), digits4[uint16(c>>16)]>>(h.sh&31))
+		p = unsafe.Add(p, h.n)
+		*(*byte)(unsafe.Add(p, -1)) = '\n'
+		n++
+	}
+	l.advance(uint32(n))
+	return n, pos + int(uintptr(p)-uintptr(start))
 }

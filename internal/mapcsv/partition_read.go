@@ -140,7 +140,7 @@ func (r *partitionReader) acquire() {
 		*st = make([]half, len(r.x.sums)+1)
 	}
 	for i := range *st {
-		(*st)[i].left, (*st)[i].next = 0, unset
+		(*st)[i].c, (*st)[i].next = 0, unset
 	}
 	r.states = st
 }
@@ -169,7 +169,7 @@ func (r *partitionReader) renew(d int, first uint32) {
 // plain writes rows up to end without states.
 func (r *partitionReader) plain(dst []byte, pos int, f fri.FragID, end int) int {
 	for r.row < end && pos <= len(dst)-room {
-		if r.left.left == 0 {
+		if r.left.left() == 0 {
 			r.left.refill(f)
 		}
 		pos += r.left.put((*[window]byte)(dst[pos:]), ',')
@@ -192,7 +192,7 @@ func (r *partitionReader) byRank(dst []byte, pos int, f fri.FragID, end int) int
 	st := *r.states
 	wide := len(r.x.sums) == 1<<16
 	for r.row < end && pos <= len(dst)-room {
-		if r.left.left == 0 {
+		if r.left.left() == 0 {
 			r.left.refill(f)
 		}
 		pos += r.left.put((*[window]byte)(dst[pos:]), ',')
@@ -202,7 +202,7 @@ func (r *partitionReader) byRank(dst []byte, pos int, f fri.FragID, end int) int
 			d = len(r.x.sums)
 		}
 		h := &st[d]
-		if h.left == 0 {
+		if h.left() == 0 {
 			r.renew(d, r.ranks.Before[d]+v&0xFFFF)
 		}
 		pos += h.put((*[window]byte)(dst[pos:]), '\n')
@@ -214,23 +214,17 @@ func (r *partitionReader) byRank(dst []byte, pos int, f fri.FragID, end int) int
 // byLabel writes rows up to end of a block that was begun at its first row.
 func (r *partitionReader) byLabel(dst []byte, pos int, f fri.FragID, end int) int {
 	st := *r.states
-	row := r.row
-	for _, v := range r.labels.Labels[row:end] {
-		if pos > len(dst)-room {
-			break
-		}
-		if r.left.left == 0 {
+	for r.row < end && pos <= len(dst)-room {
+		if r.left.left() == 0 {
 			r.left.refill(f)
 		}
-		pos += r.left.put((*[window]byte)(dst[pos:]), ',')
-		h := &st[v]
-		if h.left == 0 {
-			r.start(int(v))
+		n := min(end-r.row, int(r.left.left()), (len(dst)-room-pos)/maxLine+1)
+		labels := r.labels.Labels[r.row : r.row+n]
+		n, pos = scatter(dst, pos, &r.left, st, labels)
+		if r.row += n; n < len(labels) {
+			r.start(int(labels[n]))
 		}
-		pos += h.put((*[window]byte)(dst[pos:]), '\n')
-		row++
 	}
-	r.row = row
 	return pos
 }
 
@@ -247,7 +241,7 @@ func (r *partitionReader) start(d int) {
 func (r *partitionReader) byNullBits(dst []byte, pos int, f fri.FragID, end int) int {
 	st := *r.states
 	for r.row < end && pos <= len(dst)-room {
-		if r.left.left == 0 {
+		if r.left.left() == 0 {
 			r.left.refill(f)
 		}
 		pos += r.left.put((*[window]byte)(dst[pos:]), ',')
@@ -255,7 +249,7 @@ func (r *partitionReader) byNullBits(dst []byte, pos int, f fri.FragID, end int)
 		if r.labels.Null(r.row, len(r.x.sums)) {
 			d = len(r.x.sums)
 		}
-		if st[d].left == 0 {
+		if st[d].left() == 0 {
 			r.start(d)
 		}
 		pos += st[d].put((*[window]byte)(dst[pos:]), '\n')

@@ -11,9 +11,9 @@ type side struct {
 
 // moveTo makes a the row that is put next.
 func (s *side) moveTo(a fri.RowAddr) {
-	at := fri.RowAddr(uint64(s.frag)<<32 + s.next - uint64(s.left))
+	at := fri.RowAddr(uint64(s.frag)<<32 + s.next - s.c>>32)
 	switch {
-	case a == at && s.left > 0:
+	case a == at && s.left() > 0:
 		return
 	case s.used && a.Frag() == s.frag && a > at:
 		s.skip(uint64(a - at))
@@ -22,7 +22,7 @@ func (s *side) moveTo(a fri.RowAddr) {
 		s.used, s.frag = true, a.Frag()
 		s.at(uint64(a.Offset()))
 	}
-	if s.left == 0 {
+	if s.left() == 0 {
 		s.refill(s.frag)
 	}
 }
