@@ -9,6 +9,7 @@ import (
 	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/rowmap"
 	"github.com/frifs/frifs/rowmap/rowmaptest"
+	"github.com/frifs/frifs/translate"
 )
 
 // history opens a synthetic content.
@@ -198,4 +199,72 @@ func BenchmarkSizeOfInverse(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// composed returns composed.csv of a history whose last destinations are live.
+func composed(t fataler, h *fri.History) File {
+	live := translate.Snapshot{}
+	for _, d := range h.Transitions[len(h.Transitions)-1].Destinations {
+		live[d.Frag()] = translate.Fragment{Rows: d.PhysicalRows}
+	}
+	return Composed(translate.New(h, live, nil, translate.Options{Mapping: rowmap.Options{Cache: rowmap.NewCache(64 << 20)}}))
+}
+
+func fiveSteps(c rowmaptest.Compactions) rowmaptest.Compactions {
+	c.Steps = 5
+	return c
+}
+
+func BenchmarkComposedOC5(b *testing.B) {
+	b.Run("rows=10M", func(b *testing.B) {
+		benchSequential(b, composed(b, history(b, fiveSteps(tenMillion).History())), 1<<17)
+	})
+	b.Run("rows=1e9", func(b *testing.B) {
+		benchSequential(b, composed(b, history(b, fiveSteps(billion).History())), 1<<17)
+	})
+}
+
+func BenchmarkComposedOC5Size1e9(b *testing.B) {
+	h := history(b, fiveSteps(billion).History())
+	for b.Loop() {
+		if n, err := composed(b, h).Size(context.Background()); err != nil || n < 1e11 {
+			b.Fatal(n, err)
+		}
+	}
+}
+
+func BenchmarkComposedOC5Read4K(b *testing.B) {
+	benchRandom(b, composed(b, history(b, fiveSteps(billion).History())), 0, 0)
+}
+
+// mixed is a history of one partition, whose sources have 1 M rows each.
+func mixed(t fataler, rows uint64, destinations int) *translate.Translator {
+	t.Helper()
+	p := pattern(rows, destinations)
+	tr, file := p.Build()
+	h := &fri.History{IndexVersion: 1, Tagged: true, Transitions: []*fri.Transition{tr}}
+	live := translate.Snapshot{}
+	for _, d := range tr.Destinations {
+		live[d.Frag()] = translate.Fragment{Rows: d.PhysicalRows}
+	}
+	maps := func(ctx context.Context, tr *fri.Transition) (rowmap.Mapping, error) {
+		return rowmap.OpenPartition(ctx, tr, file, rowmap.Options{Cache: rowmap.NewCache(64 << 20)})
+	}
+	return translate.New(h, live, maps, translate.Options{})
+}
+
+func BenchmarkComposedPartition(b *testing.B) {
+	benchSequential(b, Composed(mixed(b, 4<<20, 64)), 1<<17)
+}
+
+func BenchmarkComposedPartitionSize(b *testing.B) {
+	const rows = 16 << 20
+	tr := mixed(b, rows, 64)
+	start := cpuTime()
+	for b.Loop() {
+		if _, err := Composed(tr).Size(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(rows*float64(b.N)*1e3/float64(cpuTime()-start), "cpu-Mrows/s")
 }
