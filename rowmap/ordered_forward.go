@@ -254,7 +254,10 @@ func (m *Ordered) within(b *OrderedBlock, limit uint32, key fri.RowAddr, addrs, 
 	return i
 }
 
-// allWithin reports whether all addresses lie in the container named by key, below limit.
+// allWithin reports whether all addresses lie in the container named by key, below limit. It is not inlined: within
+// has no registers to spare for its loop.
+//
+//go:noinline
 func allWithin(addrs []fri.RowAddr, key fri.RowAddr, limit uint32) bool {
 	var other fri.RowAddr
 	var over uint32 // the top bit is set where a row is not below limit
@@ -265,7 +268,9 @@ func allWithin(addrs []fri.RowAddr, key fri.RowAddr, limit uint32) bool {
 	return other == 0 && over>>31 == 0
 }
 
-// rows maps rows of a block that has no split words; all of them exist.
+// rows maps rows of a block that has no split words; all of them exist. Not inlined for the same reason.
+//
+//go:noinline
 func (b *OrderedBlock) rows(addrs, out []fri.RowAddr, st []Status) {
 	out, st = out[:len(addrs)], st[:len(addrs)]
 	for i, a := range addrs {
@@ -283,6 +288,8 @@ func (m *Ordered) slowRow(b *OrderedBlock, limit, row uint32) (fri.RowAddr, Stat
 }
 
 // consecutive reports whether each address is its predecessor plus one.
+//
+//go:noinline
 func consecutive(addrs []fri.RowAddr) bool {
 	first := addrs[0]
 	if addrs[len(addrs)-1]-first != fri.RowAddr(len(addrs)-1) {

@@ -57,16 +57,8 @@ func (m *Ordered) forwardDirect(ctx context.Context, sc *scatter, addrs, out []f
 			}
 			at[k] = b.word(uint32(off))
 		}
-		for k, w := range at[:n] {
-			words[k] = *w
-		}
-		split := false
-		for k := range words[:n] {
-			w := &words[k]
-			split = split || w.Split()
-			out[k], st[k] = w.row(uint32(addrs[k]))
-		}
-		if odd || split {
+		load(&words, at[:n])
+		if answer(&words, addrs[:n], out, st) || odd {
 			if err := m.exceptions(ctx, addrs[:n], out, st); err != nil {
 				return err
 			}
@@ -74,6 +66,31 @@ func (m *Ordered) forwardDirect(ctx context.Context, sc *scatter, addrs, out []f
 		addrs, out, st = addrs[n:], out[n:], st[n:]
 	}
 	return nil
+}
+
+// load fetches the words. This loop and that of answer have functions of their own, so that their few variables stay
+// in registers.
+//
+//go:noinline
+func load(words *[phaseRows]OrderedWord, at []*OrderedWord) {
+	for k, w := range at[:min(len(at), phaseRows)] {
+		words[k] = *w
+	}
+}
+
+// answer computes the answers and reports whether a word is split.
+//
+//go:noinline
+func answer(words *[phaseRows]OrderedWord, addrs, out []fri.RowAddr, st []Status) bool {
+	addrs = addrs[:min(len(addrs), phaseRows)]
+	out, st = out[:len(addrs)], st[:len(addrs)]
+	split := false
+	for k, a := range addrs {
+		w := &words[k]
+		split = split || w.Split()
+		out[k], st[k] = w.row(uint32(a))
+	}
+	return split
 }
 
 // word returns the word of a row, without the load that the check of b against nil would cost: here that is the first
