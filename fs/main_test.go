@@ -44,6 +44,9 @@ func serveFake(mp string) int {
 		writable: os.Getenv("FRIFS_FS_TEST_RW") != "",
 		byHelper: os.Getenv("FRIFS_FS_TEST_HELPER") != "",
 	}
+	if d, err := time.ParseDuration(os.Getenv("FRIFS_FS_TEST_VOLATILE")); err == nil {
+		opt.VolatileTimeout = d
+	}
 	sig := make(chan os.Signal, 4)
 	signal.Notify(sig, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
 	srv, err := Mount(context.Background(), fakeTree(), mp, opt)

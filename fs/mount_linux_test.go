@@ -447,3 +447,32 @@ func TestJunkNamesAreCheap(t *testing.T) {
 		t.Errorf("junk names made %d lookups in the tree", n)
 	}
 }
+
+func TestRefreshMakesTheKernelLookAgain(t *testing.T) {
+	s := start(t, "FRIFS_FS_TEST_VOLATILE=1h")
+	before := inoOf(t, s.path("calls"))
+	if _, err := os.Stat(s.path("absent")); !errors.Is(err, syscall.ENOENT) {
+		t.Fatal(err)
+	}
+	lookups := s.calls(t)["root.lookups"]
+	for range 100 {
+		if _, err := os.Stat(s.path("absent")); !errors.Is(err, syscall.ENOENT) {
+			t.Fatal(err)
+		}
+	}
+	if now := inoOf(t, s.path("calls")); now != before {
+		t.Fatalf("the name expired by itself")
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); inoOf(t, s.path("calls")) == before; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was looked up again")
+		}
+	}
+	// The hundred looks at an absent name, and everything else meanwhile, were answered by the kernel.
+	if n := s.calls(t)["root.lookups"] - lookups; n > 10 {
+		t.Errorf("%d lookups in the tree", n)
+	}
+}

@@ -33,14 +33,22 @@ func newProgress(stderr io.Writer, what string, total int) *progress {
 	return p
 }
 
-func (p *progress) step() {
-	p.at++
+// step notes that one more step is done.
+func (p *progress) step() { p.add(1) }
+
+// add notes n more steps. Without a total only their number is shown.
+func (p *progress) add(n int) {
+	p.at += n
 	if p.out == nil || time.Now().Before(p.next) {
 		return
 	}
 	p.next = time.Now().Add(progressPause)
 	p.drawn = true
-	full := progressWidth * p.at / max(p.total, 1)
+	if p.total <= 0 {
+		fmt.Fprintf(p.out, "\r%s: %d", p.what, p.at)
+		return
+	}
+	full := progressWidth * p.at / p.total
 	fmt.Fprintf(p.out, "\r%s [%s%s] %d/%d", p.what, strings.Repeat("#", full), strings.Repeat(" ", progressWidth-full), p.at, p.total)
 }
 

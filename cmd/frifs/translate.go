@@ -72,7 +72,12 @@ func newTranslateCmd() *cobra.Command {
 			if trace {
 				return traceAll(cmd.Context(), tr, in, inverse, format.word, cmd.OutOrStdout())
 			}
-			return translateAll(cmd.Context(), tr, in, inverse, format.word, cmd.OutOrStdout())
+			bar := newProgress(cmd.ErrOrStderr(), "addresses", 0)
+			if isTerminal(cmd.OutOrStdout()) {
+				bar = newProgress(io.Discard, "", 0) // the answers show how far it is
+			}
+			defer bar.done()
+			return translateAll(cmd.Context(), tr, in, inverse, format.word, cmd.OutOrStdout(), bar)
 		}),
 	}
 	t.flags(cmd)
@@ -124,7 +129,7 @@ func addrInput(cmd *cobra.Command, from string, list []string) (addrSource, func
 }
 
 // translateAll translates all of in, batch by batch. What comes before a bad line is answered before the error.
-func translateAll(ctx context.Context, tr *translate.Translator, in addrSource, inverse bool, format string, out io.Writer) error {
+func translateAll(ctx context.Context, tr *translate.Translator, in addrSource, inverse bool, format string, out io.Writer, bar *progress) error {
 	addrs := make([]fri.RowAddr, translateBatch)
 	res := translate.Results{New: make([]fri.RowAddr, translateBatch), Outcome: make([]translate.Outcome, translateBatch)}
 	w := newAnswerWriter(format, inverse)
@@ -145,6 +150,7 @@ func translateAll(ctx context.Context, tr *translate.Translator, in addrSource, 
 			if err := w.write(out, addrs[:n], &part); err != nil {
 				return err
 			}
+			bar.add(n)
 		}
 		switch {
 		case errors.Is(end, io.EOF):
