@@ -2,6 +2,7 @@ package translate
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -169,5 +170,34 @@ func TestSources(t *testing.T) {
 		if got[i] != want[i] {
 			t.Errorf("source %d: %+v, want %+v", i, got[i], want[i])
 		}
+	}
+}
+
+// TestConcurrentUse has many callers of one translator whose deletions do not fit its budget.
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		w := newWorld(seed, false)
+		tr := New(w.h, w, w.open, Options{DeletionBytes: 100})
+		addrs := w.addresses()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				r := newResults(len(addrs))
+				if err := tr.Translate(context.Background(), addrs, r); err != nil {
+					t.Error(err)
+				}
+				for i, a := range addrs {
+					if o, last := w.reference(a); r.Outcome[i] != o || r.Last[i] != last {
+						t.Errorf("seed %d: %v is %v %v, want %v %v", seed, a, r.Outcome[i], r.Last[i], o, last)
+						return
+					}
+				}
+				if err := tr.Inverse(context.Background(), addrs, r); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
 	}
 }

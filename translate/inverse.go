@@ -140,6 +140,7 @@ func (t *Translator) drainBack(ctx context.Context, w *work) error {
 			}
 			t.goBack(w, i, n, s.group, Moved)
 		}
+		w.release(pos)
 	}
 	return nil
 }

@@ -138,6 +138,9 @@ func (t *Translator) piece(ctx context.Context, w *work, addrs []fri.RowAddr, r 
 				w.later(n.first.s, int32(i))
 			}
 		default:
+			if hi-lo < shortSpan {
+				hi += t.sameStart(n.first.s, addrs[hi:])
+			}
 			w.start(n.first.s, lo, hi)
 		}
 		lo = hi
@@ -167,6 +170,24 @@ func sameFragment(addrs []fri.RowAddr) int {
 		i++
 	}
 	return i
+}
+
+// sameStart returns how many leading addresses, of any fragments, have s as their first step. It is not inlined, to
+// keep its loop in registers.
+//
+//go:noinline
+func (t *Translator) sameStart(s *step, addrs []fri.RowAddr) int {
+	least, dense := t.min, t.dense
+	for i, a := range addrs {
+		k := uint64(a>>32) - least
+		if k >= uint64(len(dense)) {
+			return i
+		}
+		if n := dense[k]; n == nil || n.first.s != s || n.strict {
+			return i
+		}
+	}
+	return len(addrs)
 }
 
 // settleStart answers addresses whose walk ends in the fragment where it starts.

@@ -25,6 +25,9 @@ type work struct {
 	o       []Outcome
 	idx     []int32
 
+	free     [][]int32 // emptied position lists, for the next step that needs one
+	freeRoom int       // their capacity together
+
 	landings [landings]landing // by fragment id modulo their number
 	epoch    uint32            // landings of other epochs are void
 }
@@ -63,10 +66,21 @@ func (t *Translator) putWork(w *work) {
 // begin forgets what an earlier piece, which may have failed, left behind.
 func (w *work) begin(r *Results) {
 	w.r, w.curStep = r, nil
-	w.each(func(pos int) {
-		w.steps[pos].spans, w.steps[pos].idx = w.steps[pos].spans[:0], w.steps[pos].idx[:0]
-	})
+	w.each(w.release)
 	clear(w.active)
+}
+
+// keptRoom bounds the position lists that are kept for reuse: 4 bytes each, a few pieces in all.
+const keptRoom = 4 * pieceRows
+
+// release empties what waits for a step. Without the bound a long history would keep a list for each of its steps.
+func (w *work) release(pos int) {
+	s := &w.steps[pos]
+	if room := cap(s.idx); room > 0 && w.freeRoom+room <= keptRoom {
+		w.free = append(w.free, s.idx[:0])
+		w.freeRoom += room
+	}
+	*s = waiting{}
 }
 
 // each calls f for the active steps in order of application, also for those that f makes active after itself.
@@ -104,8 +118,15 @@ func (w *work) flush() {
 
 // later notes that address i of the piece, now in Results.New, waits for step s.
 func (w *work) later(s *step, i int32) {
-	w.steps[s.pos].idx = append(w.steps[s.pos].idx, i)
-	w.active[s.pos>>6] |= 1 << (s.pos & 63)
+	at := &w.steps[s.pos]
+	if at.idx == nil {
+		if k := len(w.free) - 1; k >= 0 {
+			at.idx = w.free[k]
+			w.free, w.freeRoom = w.free[:k], w.freeRoom-cap(at.idx)
+		}
+		w.active[s.pos>>6] |= 1 << (s.pos & 63)
+	}
+	at.idx = append(at.idx, i)
 }
 
 func (w *work) inputs(n int) []fri.RowAddr {
@@ -175,6 +196,7 @@ func (t *Translator) drain(ctx context.Context, w *work) error {
 		if failed = t.forward(ctx, w, t.steps[pos], in, out, o); failed == nil {
 			failed = t.settle(ctx, w, t.steps[pos], 0, idx, out, o, false)
 		}
+		w.release(pos)
 	})
 	return failed
 }
