@@ -87,11 +87,8 @@ func buildLayout[T Element](cd *codec, p *pageInfo, m *pb.PageLayout) (decoder[T
 		if err != nil {
 			return nil, err
 		}
-		s := zippedSpec{values: b.GetValueCompression(), bitsRep: b.GetBitsRep(), bitsDef: b.GetBitsDef(),
+		s := zippedSpec{values: b.GetValueCompression(), bits: b.GetBitsPerValue(), bitsRep: b.GetBitsRep(), bitsDef: b.GetBitsDef(),
 			items: uint64(b.GetNumItems()), visible: uint64(b.GetNumVisibleItems()), nullable: nullable}
-		if d, ok := b.GetDetails().(*pb.PageLayout_FullZip_BitsPerValue); ok {
-			s.bits = d.BitsPerValue
-		}
 		return buildZipped[T](p, s)
 	}
 	return nil, unknownOf("layout", m)
@@ -137,11 +134,8 @@ func buildPlanar[T Element](cd *codec, p *pageInfo, m *pb.PlanarLayout) (decoder
 		if b.GetLevels() == nil {
 			return nil, fmt.Errorf("dense zipped page without levels")
 		}
-		s := zippedSpec{values: b.GetCompression(), bitsRep: b.GetLevels().GetBitsRepetition(), bitsDef: b.GetLevels().GetBitsDefinition(),
+		s := zippedSpec{values: b.GetCompression(), bits: b.GetBitsPerValue(), bitsRep: b.GetLevels().GetBitsRepetition(), bitsDef: b.GetLevels().GetBitsDefinition(),
 			items: b.GetNumItems(), visible: b.GetNumVisibleItems(), nullable: nullable}
-		if d, ok := b.GetDetails().(*pb.PlanarLayout_Zipped_BitsPerValue); ok {
-			s.bits = d.BitsPerValue
-		}
 		return buildZipped[T](p, s)
 	case v.GetConstant() != nil:
 		if nullable {

@@ -57,6 +57,10 @@ func valueBits(e *pb.CompressiveEncoding) (int, error) {
 			e = e.GetRle().GetValues()
 		case e.GetGeneral() != nil:
 			e = e.GetGeneral().GetValues()
+		case e.GetRange() != nil: // known, but not where values or levels stand
+			return 0, &unknownError{what: "encoding", number: 14}
+		case e.GetDelta() != nil:
+			return 0, &unknownError{what: "encoding", number: 15}
 		default:
 			return 0, unknownOf("encoding", e)
 		}

@@ -1106,15 +1106,13 @@ type PageLayout_FullZip struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	BitsRep uint32                 `protobuf:"varint,1,opt,name=bits_rep,json=bitsRep,proto3" json:"bits_rep,omitempty"`
 	BitsDef uint32                 `protobuf:"varint,2,opt,name=bits_def,json=bitsDef,proto3" json:"bits_def,omitempty"`
-	// Types that are valid to be assigned to Details:
-	//
-	//	*PageLayout_FullZip_BitsPerValue
-	//	*PageLayout_FullZip_BitsPerOffset
-	Details          isPageLayout_FullZip_Details `protobuf_oneof:"details"`
-	NumItems         uint32                       `protobuf:"varint,5,opt,name=num_items,json=numItems,proto3" json:"num_items,omitempty"`
-	NumVisibleItems  uint32                       `protobuf:"varint,6,opt,name=num_visible_items,json=numVisibleItems,proto3" json:"num_visible_items,omitempty"`
-	ValueCompression *CompressiveEncoding         `protobuf:"bytes,7,opt,name=value_compression,json=valueCompression,proto3" json:"value_compression,omitempty"`
-	Layers           []RepDefLayer                `protobuf:"varint,8,rep,packed,name=layers,proto3,enum=frifs.pb.encodings21.RepDefLayer" json:"layers,omitempty"`
+	// One of the two is there. They are no oneof here, so that fields are written in the order of their numbers.
+	BitsPerValue     *uint32              `protobuf:"varint,3,opt,name=bits_per_value,json=bitsPerValue,proto3,oneof" json:"bits_per_value,omitempty"`
+	BitsPerOffset    *uint32              `protobuf:"varint,4,opt,name=bits_per_offset,json=bitsPerOffset,proto3,oneof" json:"bits_per_offset,omitempty"`
+	NumItems         uint32               `protobuf:"varint,5,opt,name=num_items,json=numItems,proto3" json:"num_items,omitempty"`
+	NumVisibleItems  uint32               `protobuf:"varint,6,opt,name=num_visible_items,json=numVisibleItems,proto3" json:"num_visible_items,omitempty"`
+	ValueCompression *CompressiveEncoding `protobuf:"bytes,7,opt,name=value_compression,json=valueCompression,proto3" json:"value_compression,omitempty"`
+	Layers           []RepDefLayer        `protobuf:"varint,8,rep,packed,name=layers,proto3,enum=frifs.pb.encodings21.RepDefLayer" json:"layers,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1163,27 +1161,16 @@ func (x *PageLayout_FullZip) GetBitsDef() uint32 {
 	return 0
 }
 
-func (x *PageLayout_FullZip) GetDetails() isPageLayout_FullZip_Details {
-	if x != nil {
-		return x.Details
-	}
-	return nil
-}
-
 func (x *PageLayout_FullZip) GetBitsPerValue() uint32 {
-	if x != nil {
-		if x, ok := x.Details.(*PageLayout_FullZip_BitsPerValue); ok {
-			return x.BitsPerValue
-		}
+	if x != nil && x.BitsPerValue != nil {
+		return *x.BitsPerValue
 	}
 	return 0
 }
 
 func (x *PageLayout_FullZip) GetBitsPerOffset() uint32 {
-	if x != nil {
-		if x, ok := x.Details.(*PageLayout_FullZip_BitsPerOffset); ok {
-			return x.BitsPerOffset
-		}
+	if x != nil && x.BitsPerOffset != nil {
+		return *x.BitsPerOffset
 	}
 	return 0
 }
@@ -1215,22 +1202,6 @@ func (x *PageLayout_FullZip) GetLayers() []RepDefLayer {
 	}
 	return nil
 }
-
-type isPageLayout_FullZip_Details interface {
-	isPageLayout_FullZip_Details()
-}
-
-type PageLayout_FullZip_BitsPerValue struct {
-	BitsPerValue uint32 `protobuf:"varint,3,opt,name=bits_per_value,json=bitsPerValue,proto3,oneof"`
-}
-
-type PageLayout_FullZip_BitsPerOffset struct {
-	BitsPerOffset uint32 `protobuf:"varint,4,opt,name=bits_per_offset,json=bitsPerOffset,proto3,oneof"`
-}
-
-func (*PageLayout_FullZip_BitsPerValue) isPageLayout_FullZip_Details() {}
-
-func (*PageLayout_FullZip_BitsPerOffset) isPageLayout_FullZip_Details() {}
 
 var File_pb_encodings21_proto protoreflect.FileDescriptor
 
@@ -1281,7 +1252,7 @@ const file_pb_encodings21_proto_rawDesc = "" +
 	"\x04bits\x18\x01 \x01(\x04R\x04bits\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\x04R\x04base\x12A\n" +
 	"\x06deltas\x18\x03 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06deltasB\r\n" +
-	"\vcompression\"\xec\f\n" +
+	"\vcompression\"\x8e\r\n" +
 	"\n" +
 	"PageLayout\x12X\n" +
 	"\x11mini_block_layout\x18\x01 \x01(\v2*.frifs.pb.encodings21.PageLayout.MiniBlockH\x00R\x0fminiBlockLayout\x12T\n" +
@@ -1310,17 +1281,18 @@ const file_pb_encodings21_proto_rawDesc = "" +
 	"\x0enum_rep_values\x18\t \x01(\x04R\fnumRepValues\x12$\n" +
 	"\x0enum_def_values\x18\n" +
 	" \x01(\x04R\fnumDefValuesB\x0f\n" +
-	"\r_inline_value\x1a\xf8\x02\n" +
+	"\r_inline_value\x1a\x9a\x03\n" +
 	"\aFullZip\x12\x19\n" +
 	"\bbits_rep\x18\x01 \x01(\rR\abitsRep\x12\x19\n" +
-	"\bbits_def\x18\x02 \x01(\rR\abitsDef\x12&\n" +
-	"\x0ebits_per_value\x18\x03 \x01(\rH\x00R\fbitsPerValue\x12(\n" +
-	"\x0fbits_per_offset\x18\x04 \x01(\rH\x00R\rbitsPerOffset\x12\x1b\n" +
+	"\bbits_def\x18\x02 \x01(\rR\abitsDef\x12)\n" +
+	"\x0ebits_per_value\x18\x03 \x01(\rH\x00R\fbitsPerValue\x88\x01\x01\x12+\n" +
+	"\x0fbits_per_offset\x18\x04 \x01(\rH\x01R\rbitsPerOffset\x88\x01\x01\x12\x1b\n" +
 	"\tnum_items\x18\x05 \x01(\rR\bnumItems\x12*\n" +
 	"\x11num_visible_items\x18\x06 \x01(\rR\x0fnumVisibleItems\x12V\n" +
 	"\x11value_compression\x18\a \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x10valueCompression\x129\n" +
-	"\x06layers\x18\b \x03(\x0e2!.frifs.pb.encodings21.RepDefLayerR\x06layersB\t\n" +
-	"\adetailsB\b\n" +
+	"\x06layers\x18\b \x03(\x0e2!.frifs.pb.encodings21.RepDefLayerR\x06layersB\x11\n" +
+	"\x0f_bits_per_valueB\x12\n" +
+	"\x10_bits_per_offsetB\b\n" +
 	"\x06layout*\xca\x01\n" +
 	"\vRepDefLayer\x12\x16\n" +
 	"\x12REPDEF_UNSPECIFIED\x10\x00\x12\x19\n" +
@@ -1423,10 +1395,7 @@ func file_pb_encodings21_proto_init() {
 		(*PageLayout_FullZipLayout)(nil),
 	}
 	file_pb_encodings21_proto_msgTypes[12].OneofWrappers = []any{}
-	file_pb_encodings21_proto_msgTypes[13].OneofWrappers = []any{
-		(*PageLayout_FullZip_BitsPerValue)(nil),
-		(*PageLayout_FullZip_BitsPerOffset)(nil),
-	}
+	file_pb_encodings21_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -631,13 +631,11 @@ type PlanarLayout_Zipped struct {
 	state       protoimpl.MessageState     `protogen:"open.v1"`
 	Compression *CompressiveEncoding       `protobuf:"bytes,1,opt,name=compression,proto3" json:"compression,omitempty"`
 	Levels      *PlanarLayout_ZippedLevels `protobuf:"bytes,2,opt,name=levels,proto3" json:"levels,omitempty"`
-	// Types that are valid to be assigned to Details:
-	//
-	//	*PlanarLayout_Zipped_BitsPerValue
-	//	*PlanarLayout_Zipped_BitsPerOffset
-	Details         isPlanarLayout_Zipped_Details `protobuf_oneof:"details"`
-	NumItems        uint64                        `protobuf:"varint,5,opt,name=num_items,json=numItems,proto3" json:"num_items,omitempty"`
-	NumVisibleItems uint64                        `protobuf:"varint,6,opt,name=num_visible_items,json=numVisibleItems,proto3" json:"num_visible_items,omitempty"`
+	// One of the two is there. They are no oneof here, so that fields are written in the order of their numbers.
+	BitsPerValue    *uint32 `protobuf:"varint,3,opt,name=bits_per_value,json=bitsPerValue,proto3,oneof" json:"bits_per_value,omitempty"`
+	BitsPerOffset   *uint32 `protobuf:"varint,4,opt,name=bits_per_offset,json=bitsPerOffset,proto3,oneof" json:"bits_per_offset,omitempty"`
+	NumItems        uint64  `protobuf:"varint,5,opt,name=num_items,json=numItems,proto3" json:"num_items,omitempty"`
+	NumVisibleItems uint64  `protobuf:"varint,6,opt,name=num_visible_items,json=numVisibleItems,proto3" json:"num_visible_items,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -686,27 +684,16 @@ func (x *PlanarLayout_Zipped) GetLevels() *PlanarLayout_ZippedLevels {
 	return nil
 }
 
-func (x *PlanarLayout_Zipped) GetDetails() isPlanarLayout_Zipped_Details {
-	if x != nil {
-		return x.Details
-	}
-	return nil
-}
-
 func (x *PlanarLayout_Zipped) GetBitsPerValue() uint32 {
-	if x != nil {
-		if x, ok := x.Details.(*PlanarLayout_Zipped_BitsPerValue); ok {
-			return x.BitsPerValue
-		}
+	if x != nil && x.BitsPerValue != nil {
+		return *x.BitsPerValue
 	}
 	return 0
 }
 
 func (x *PlanarLayout_Zipped) GetBitsPerOffset() uint32 {
-	if x != nil {
-		if x, ok := x.Details.(*PlanarLayout_Zipped_BitsPerOffset); ok {
-			return x.BitsPerOffset
-		}
+	if x != nil && x.BitsPerOffset != nil {
+		return *x.BitsPerOffset
 	}
 	return 0
 }
@@ -724,22 +711,6 @@ func (x *PlanarLayout_Zipped) GetNumVisibleItems() uint64 {
 	}
 	return 0
 }
-
-type isPlanarLayout_Zipped_Details interface {
-	isPlanarLayout_Zipped_Details()
-}
-
-type PlanarLayout_Zipped_BitsPerValue struct {
-	BitsPerValue uint32 `protobuf:"varint,3,opt,name=bits_per_value,json=bitsPerValue,proto3,oneof"`
-}
-
-type PlanarLayout_Zipped_BitsPerOffset struct {
-	BitsPerOffset uint32 `protobuf:"varint,4,opt,name=bits_per_offset,json=bitsPerOffset,proto3,oneof"`
-}
-
-func (*PlanarLayout_Zipped_BitsPerValue) isPlanarLayout_Zipped_Details() {}
-
-func (*PlanarLayout_Zipped_BitsPerOffset) isPlanarLayout_Zipped_Details() {}
 
 // Constant value of every valid slot.
 type PlanarLayout_Constant struct {
@@ -942,7 +913,7 @@ var File_pb_encodings23_proto protoreflect.FileDescriptor
 
 const file_pb_encodings23_proto_rawDesc = "" +
 	"\n" +
-	"\x14pb/encodings23.proto\x12\x14frifs.pb.encodings23\x1a\x14pb/encodings21.proto\"\xf3\x10\n" +
+	"\x14pb/encodings23.proto\x12\x14frifs.pb.encodings23\x1a\x14pb/encodings21.proto\"\x95\x11\n" +
 	"\fPlanarLayout\x12J\n" +
 	"\tstructure\x18\x01 \x01(\v2,.frifs.pb.encodings23.PlanarLayout.StructureR\tstructure\x12A\n" +
 	"\x06values\x18\x02 \x01(\v2).frifs.pb.encodings23.PlanarLayout.ValuesR\x06values\x1a\x9a\x01\n" +
@@ -986,15 +957,16 @@ const file_pb_encodings23_proto_rawDesc = "" +
 	"\tnum_items\x18\x06 \x01(\x04R\bnumItems\x1a`\n" +
 	"\fZippedLevels\x12'\n" +
 	"\x0fbits_repetition\x18\x01 \x01(\rR\x0ebitsRepetition\x12'\n" +
-	"\x0fbits_definition\x18\x02 \x01(\rR\x0ebitsDefinition\x1a\xc4\x02\n" +
+	"\x0fbits_definition\x18\x02 \x01(\rR\x0ebitsDefinition\x1a\xe6\x02\n" +
 	"\x06Zipped\x12K\n" +
 	"\vcompression\x18\x01 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\vcompression\x12G\n" +
-	"\x06levels\x18\x02 \x01(\v2/.frifs.pb.encodings23.PlanarLayout.ZippedLevelsR\x06levels\x12&\n" +
-	"\x0ebits_per_value\x18\x03 \x01(\rH\x00R\fbitsPerValue\x12(\n" +
-	"\x0fbits_per_offset\x18\x04 \x01(\rH\x00R\rbitsPerOffset\x12\x1b\n" +
+	"\x06levels\x18\x02 \x01(\v2/.frifs.pb.encodings23.PlanarLayout.ZippedLevelsR\x06levels\x12)\n" +
+	"\x0ebits_per_value\x18\x03 \x01(\rH\x00R\fbitsPerValue\x88\x01\x01\x12+\n" +
+	"\x0fbits_per_offset\x18\x04 \x01(\rH\x01R\rbitsPerOffset\x88\x01\x01\x12\x1b\n" +
 	"\tnum_items\x18\x05 \x01(\x04R\bnumItems\x12*\n" +
-	"\x11num_visible_items\x18\x06 \x01(\x04R\x0fnumVisibleItemsB\t\n" +
-	"\adetails\x1a\"\n" +
+	"\x11num_visible_items\x18\x06 \x01(\x04R\x0fnumVisibleItemsB\x11\n" +
+	"\x0f_bits_per_valueB\x12\n" +
+	"\x10_bits_per_offset\x1a\"\n" +
 	"\bConstant\x12\x16\n" +
 	"\x06scalar\x18\x01 \x01(\fR\x06scalar\x1a\x06\n" +
 	"\x04None\x1a\xa7\x02\n" +
@@ -1078,10 +1050,7 @@ func file_pb_encodings23_proto_init() {
 	file_pb_encodings23_proto_msgTypes[4].OneofWrappers = []any{
 		(*PlanarLayout_SparseLayer_Validity)(nil),
 	}
-	file_pb_encodings23_proto_msgTypes[9].OneofWrappers = []any{
-		(*PlanarLayout_Zipped_BitsPerValue)(nil),
-		(*PlanarLayout_Zipped_BitsPerOffset)(nil),
-	}
+	file_pb_encodings23_proto_msgTypes[9].OneofWrappers = []any{}
 	file_pb_encodings23_proto_msgTypes[12].OneofWrappers = []any{
 		(*PlanarLayout_Values_Chunked)(nil),
 		(*PlanarLayout_Values_Zipped)(nil),

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/lancefile/lancetest"
 	"github.com/frifs/frifs/internal/pb"
@@ -227,7 +229,7 @@ func page(e Encoding, labels []int32, rows uint64, nullValue uint16) lancetest.P
 	}
 	return lancetest.Page{Rows: rows, Buffers: []lancetest.Buffer{lancetest.Repeat(unit, 3*int64(rows))},
 		Encoding: &pb.PageLayout{Layout: &pb.PageLayout_FullZipLayout{FullZipLayout: &pb.PageLayout_FullZip{
-			BitsDef: 1, Details: &pb.PageLayout_FullZip_BitsPerValue{BitsPerValue: 16}, NumItems: uint32(rows), NumVisibleItems: uint32(rows),
+			BitsDef: 1, BitsPerValue: proto.Uint32(16), NumItems: uint32(rows), NumVisibleItems: uint32(rows),
 			ValueCompression: lancetest.Flat(16), Layers: []pb.RepDefLayer{pb.RepDefLayer_REPDEF_NULLABLE_ITEM}}}}}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Words is the little-endian form of values of bitsPer bits: 8, 16, 32 or 64.
 func Words(values []uint64, bitsPer int) []byte {
-	var b []byte
+	b := []byte{}
 	for _, v := range values {
 		switch bitsPer {
 		case 8:
@@ -46,11 +46,8 @@ func PackUnit(values []uint64, w, t int) []byte {
 			if i >= len(values) {
 				continue
 			}
-			for k := range w {
-				if values[i]>>k&1 == 0 {
-					continue
-				}
-				bit := row*w + k
+			for v := values[i] & (1<<w - 1); v != 0; v &= v - 1 {
+				bit := row*w + bits.TrailingZeros64(v)
 				word := lanes*(bit/t) + lane
 				at := word*t + bit%t
 				out[at/8] |= 1 << (at % 8)
@@ -62,7 +59,7 @@ func PackUnit(values []uint64, w, t int) []byte {
 
 // PackAll packs values in units; the tail is raw words or a padded unit.
 func PackAll(values []uint64, w, t int, rawTail bool) []byte {
-	var out []byte
+	out := []byte{}
 	for len(values) >= 1024 {
 		out = append(out, PackUnit(values[:1024], w, t)...)
 		values = values[1024:]

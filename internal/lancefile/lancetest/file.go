@@ -46,6 +46,7 @@ type Page struct {
 	Buffers  []Buffer
 	Encoding proto.Message
 	URL      string
+	Raw      []byte // the encoding's bytes, if not nil, in place of Encoding
 }
 
 // Column is a top-level column of integers.
@@ -192,7 +193,11 @@ func (c *Content) page(p Page, first uint64) *pb.ColumnMetadata_Page {
 			url = LayoutURL
 		}
 	}
-	m.Encoding = direct(url, marshal(p.Encoding))
+	raw := p.Raw
+	if raw == nil {
+		raw = marshal(p.Encoding)
+	}
+	m.Encoding = direct(url, raw)
 	return m
 }
 
