@@ -32,16 +32,6 @@ type work struct {
 	epoch    uint32            // landings of other epochs are void
 }
 
-// landings is how many destinations of a step are remembered while its answers are settled.
-const landings = 1024
-
-// forgetLandings voids what was remembered for another step.
-func (w *work) forgetLandings() {
-	if w.epoch++; w.epoch == 0 {
-		w.landings, w.epoch = [landings]landing{}, 1
-	}
-}
-
 // waiting is what waits for one step: spans of the input that it is the first step of, and positions of addresses
 // that earlier steps led to it, which stand in Results.New.
 type waiting struct {
@@ -118,6 +108,15 @@ func (w *work) flush() {
 
 // later notes that address i of the piece, now in Results.New, waits for step s.
 func (w *work) later(s *step, i int32) {
+	at := w.waiting(s)
+	*at = append(*at, i)
+}
+
+// waiting returns the list of the positions that wait for s; nil for no step.
+func (w *work) waiting(s *step) *[]int32 {
+	if s == nil {
+		return nil
+	}
 	at := &w.steps[s.pos]
 	if at.idx == nil {
 		if k := len(w.free) - 1; k >= 0 {
@@ -126,7 +125,16 @@ func (w *work) later(s *step, i int32) {
 		}
 		w.active[s.pos>>6] |= 1 << (s.pos & 63)
 	}
-	at.idx = append(at.idx, i)
+	return &at.idx
+}
+
+// consecutive returns the positions lo, lo+1, and on, n of them.
+func (w *work) consecutive(lo, n int) []int32 {
+	w.idx = slices.Grow(w.idx[:0], n)[:n]
+	for k := range w.idx {
+		w.idx[k] = int32(lo + k)
+	}
+	return w.idx
 }
 
 func (w *work) inputs(n int) []fri.RowAddr {
