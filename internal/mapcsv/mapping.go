@@ -20,7 +20,7 @@ type MappingFile struct {
 // Mapping returns mapping.csv of a mapping. It reads nothing: nor do Size and, for an ordered compaction,
 // SourceOffset.
 func Mapping(m rowmap.Mapping) (*MappingFile, error) {
-	f := &MappingFile{text: text{header: mappingHeader, idle: idleReaders}, sources: len(m.Sources())}
+	f := &MappingFile{text: text{header: mappingHeader, idle: idleReaders}}
 	switch m := m.(type) {
 	case *rowmap.Ordered:
 		b := &orderedBody{m: m}
@@ -32,6 +32,7 @@ func Mapping(m rowmap.Mapping) (*MappingFile, error) {
 	default:
 		return nil, unknownMapping(m)
 	}
+	f.sources = len(m.Sources())
 	return f, nil
 }
 
