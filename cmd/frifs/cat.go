@@ -36,6 +36,7 @@ than its length. A negative offset counts from the end of the file.`,
 				return err
 			}
 			defer done()
+			growPipe(cmd.OutOrStdout())
 			for _, path := range args[1:] {
 				if err := catFile(cmd.Context(), root, path, offset, length, cmd.OutOrStdout()); err != nil {
 					return err
