@@ -271,3 +271,11 @@ func arrayEncoding() *pb.ArrayEncoding {
 		Nullability: &pb.ArrayEncoding_Nullable_SomeNulls_{SomeNulls: &pb.ArrayEncoding_Nullable_SomeNulls{
 			Validity: flat(1, 0), Values: flat(16, 1)}}}}}
 }
+
+// File renders a row map in version 2.1 from the bytes of its zipped page (per row a level, 0 or 1, and a u16) and of
+// its counts buffer, whatever they are.
+func File(zipped []byte, rows uint64, counts []byte) *lancetest.Content {
+	p := page(Zipped, nil, rows, 0)
+	p.Buffers = []lancetest.Buffer{lancetest.Bytes(zipped)}
+	return file(Zipped, []lancetest.Page{p}, rows, lancetest.Bytes(counts))
+}
