@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -88,17 +89,35 @@ func release() string {
 	return "unknown"
 }
 
-// interruptible gives the work of a command a context that SIGINT and SIGTERM end; a second signal kills.
+// interruptGrace is how long the work of a command may go on after an interrupt.
+const interruptGrace = time.Second
+
+// interruptible gives the work of a command a context that SIGINT and SIGTERM end; a second signal kills. Work that
+// does not notice, because it waits for a terminal, or for a reader of its pipe, is left behind.
 func interruptible(work func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop)
 		cmd.SetContext(ctx)
-		err := work(cmd, args)
-		if err != nil && ctx.Err() != nil && cmd.Context().Err() != nil {
-			return fault.New("", "", fault.Cancelled, "interrupted")
+		ended := make(chan error, 1)
+		go func() { ended <- work(cmd, args) }()
+		interrupted := fault.New("", "", fault.Cancelled, "interrupted")
+		select {
+		case err := <-ended:
+			if err != nil && ctx.Err() != nil {
+				return interrupted
+			}
+			return err
+		case <-ctx.Done():
 		}
-		return err
+		select {
+		case err := <-ended:
+			if err == nil {
+				return nil
+			}
+		case <-time.After(interruptGrace):
+		}
+		return interrupted
 	}
 }

@@ -3,11 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/frifs/frifs/internal/testdata"
 )
 
 // asFrifs makes the test binary behave as frifs with the arguments that follow: for tests that need another process.
@@ -43,4 +47,29 @@ func must(t *testing.T, args ...string) string {
 		t.Fatalf("frifs %s: exit %d: %s", strings.Join(args, " "), r.code, r.stderr)
 	}
 	return r.stdout
+}
+
+// TestInterruptWhileWaiting has a command that waits for its input end at the first interrupt, not at the next line.
+func TestInterruptWhileWaiting(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	stdin, writer := io.Pipe()
+	defer writer.Close()
+	code := make(chan int, 1)
+	uri := testdata.Dataset(t, "tagged/chain")
+	go func() {
+		code <- run(ctx, []string{"translate", uri, "--from-file", "-"}, stdin, io.Discard, io.Discard)
+	}()
+	if _, err := io.WriteString(writer, "1\n"); err != nil { // returns when it has been read
+		t.Fatal(err)
+	}
+	interrupt()
+	select {
+	case got := <-code:
+		if got != 130 {
+			t.Errorf("exit code %d, want 130", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the command still waits for its input")
+	}
 }
