@@ -294,7 +294,7 @@ func (c *changes) remapOf(t *dataset.Transaction, tagged bool) (remap, why strin
 		return "unknown", "the transaction of this version cannot be had"
 	}
 	if t.Operation != "Rewrite" {
-		return "none_recorded", "the operation " + t.Operation + " moves no indexed rows"
+		return "none_recorded", "the operation " + t.Operation + " is no rewrite"
 	}
 	if !c.friOK {
 		return "unknown", "one of the two histories cannot be read"

@@ -258,3 +258,15 @@ func TestByteOrder(t *testing.T) {
 		}
 	})
 }
+
+// mustFail checks that looking a path up, or stat-ing it, fails with a kind.
+func mustFail(t testing.TB, tr *Tree, path, kind string) {
+	t.Helper()
+	n, err := Resolve(context.Background(), tr.Root(), path)
+	if err == nil {
+		_, err = n.Attr(context.Background())
+	}
+	if err == nil || fault.KindOf(err).String() != kind {
+		t.Errorf("%s: error %v, want one of kind %s", path, err, kind)
+	}
+}
