@@ -358,7 +358,7 @@ func TestPartitionConcurrent(t *testing.T) {
 					return
 				}
 				for i, a := range addrs {
-					if b, ok := n.new[a]; ok != (st[i] == rowmap.Moved) || (ok && out[i] != b) {
+					if b, want := n.at(a); st[i] != want || (want == rowmap.Moved && out[i] != b) {
 						t.Errorf("Forward(%v) = %v %v, want %v", a, out[i], st[i], b)
 						return
 					}
