@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,21 +31,91 @@ func (l *logFlags) add(cmd *cobra.Command, level string) {
 	f.StringVar(&l.file, "log-file", "", "append the log to `FILE` instead of stderr")
 }
 
-// open makes the logger; close ends it.
+// open makes the logger; closer writes what is left and ends it. Logging never waits for its reader.
 func (l *logFlags) open(stderr io.Writer) (log *slog.Logger, closer func(), err error) {
-	out, closer := stderr, func() {}
+	out, closeFile := stderr, func() {}
 	if l.file != "" {
 		f, err := os.OpenFile(l.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		if err != nil {
 			return nil, nil, fault.New("frifs", l.file, fault.Denied, "the log file cannot be opened: %w", err)
 		}
-		out, closer = f, func() { _ = f.Close() }
+		out, closeFile = f, func() { _ = f.Close() }
+	}
+	async := newAsyncWriter(out)
+	closer = func() {
+		async.close()
+		closeFile()
 	}
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(l.level.word)) // one of the words above
 	opt := &slog.HandlerOptions{Level: level}
 	if l.format.word == "json" {
-		return slog.New(slog.NewJSONHandler(out, opt)), closer, nil
+		return slog.New(slog.NewJSONHandler(async, opt)), closer, nil
 	}
-	return slog.New(slog.NewTextHandler(out, opt)), closer, nil
+	return slog.New(slog.NewTextHandler(async, opt)), closer, nil
+}
+
+const (
+	logQueue = 1024        // lines that may wait to be written
+	logDrain = time.Second // for writing what is left at the end
+)
+
+// asyncWriter writes lines from a goroutine of its own. When more than logQueue lines wait (a terminal that is
+// stopped, a pipe that nobody reads) further ones are dropped and counted: a request of the kernel must not wait for
+// a reader of the log.
+type asyncWriter struct {
+	lines   chan []byte
+	stop    chan struct{}
+	done    chan struct{}
+	dropped atomic.Int64
+}
+
+func newAsyncWriter(out io.Writer) *asyncWriter {
+	w := &asyncWriter{lines: make(chan []byte, logQueue), stop: make(chan struct{}), done: make(chan struct{})}
+	go w.run(out)
+	return w
+}
+
+// Write queues one line, or drops it.
+func (w *asyncWriter) Write(p []byte) (int, error) {
+	select {
+	case w.lines <- bytes.Clone(p):
+	default:
+		w.dropped.Add(1)
+	}
+	return len(p), nil
+}
+
+func (w *asyncWriter) run(out io.Writer) {
+	defer close(w.done)
+	put := func(line []byte) {
+		_, _ = out.Write(line) // nobody can be told
+		if n := w.dropped.Swap(0); n > 0 {
+			fmt.Fprintf(out, "%d log lines were dropped: the log was not read fast enough\n", n)
+		}
+	}
+	for {
+		select {
+		case line := <-w.lines:
+			put(line)
+		case <-w.stop:
+			for {
+				select {
+				case line := <-w.lines:
+					put(line)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// close writes what is queued, for at most logDrain.
+func (w *asyncWriter) close() {
+	close(w.stop)
+	select {
+	case <-w.done:
+	case <-time.After(logDrain):
+	}
 }

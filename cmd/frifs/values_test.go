@@ -160,3 +160,29 @@ func TestCSVCell(t *testing.T) {
 		}
 	}
 }
+
+// stuckWriter takes nothing until it is released.
+type stuckWriter struct {
+	release chan struct{}
+	got     strings.Builder
+}
+
+func (w *stuckWriter) Write(p []byte) (int, error) {
+	<-w.release
+	return w.got.Write(p)
+}
+
+func TestLoggingNeverWaits(t *testing.T) {
+	w := &stuckWriter{release: make(chan struct{})}
+	a := newAsyncWriter(w)
+	for range 3 * logQueue {
+		if _, err := a.Write([]byte("line\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(w.release)
+	a.close()
+	if n := strings.Count(w.got.String(), "line\n"); n < logQueue || n > logQueue+2 || !strings.Contains(w.got.String(), "log lines were dropped") {
+		t.Errorf("%d lines written", n)
+	}
+}
