@@ -83,7 +83,7 @@ func checkArrowValues(t fataler, b []byte, batch int, old, new []fri.RowAddr, mo
 
 func TestMappingArrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawOrdered(t, sizes(t, 140000))
+		m := drawOrdered(t, sizes(t))
 		batch := rapid.SampledFrom([]int{64, 100, 9000, 1 << 16, 70000}).Draw(t, "batch")
 		old, new, moved := m.rows()
 		if batch < 1000 && len(old) > 5000 {

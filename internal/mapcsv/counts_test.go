@@ -11,7 +11,7 @@ import (
 
 func TestCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawPartition(t, sizes(t, 3000), 12)
+		m := drawPartition(t, sizes(t), 12)
 		if m.blockRows == 1 && len(m.labels) > 1000 {
 			m.blockRows = 3
 		}

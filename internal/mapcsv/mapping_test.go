@@ -22,11 +22,11 @@ func TestFilesOfPartitions(t *testing.T) {
 		blockRows    uint32
 		firstID      uint64
 	}{
-		{"stored blocks of 65,536", []uint64{70000, 0, 80000, 3}, 5, 1 << 16, 0},
+		{"stored blocks of 65,536", []uint64{60000, 0, 10000, 3}, 5, 1 << 16, 0},
 		{"joined", []uint64{3000, 1, 2000}, 3, 7, 1},
-		{"split", []uint64{90000, 130000}, 40, 100000, 1000},
-		{"split, one block", []uint64{100, 149900}, 2, 1 << 20, 5},
-		{"65,536 destinations", []uint64{40000, 60000}, 1 << 16, 1 << 16, 7},
+		{"split", []uint64{90000, 40000}, 40, 70000, 1000},
+		{"split, one block", []uint64{100, 79900}, 2, 1 << 20, 5},
+		{"65,536 destinations", []uint64{10000, 30000}, 1 << 16, 1 << 16, 7},
 		{"no rows", []uint64{0}, 2, 64, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,9 +149,9 @@ func (n naiveOrdered) rows() (old, new []fri.RowAddr, moved []bool) {
 
 func TestFilesOfCompactions(t *testing.T) {
 	for _, c := range []rowmaptest.Compactions{
-		{Fragments: 3, Rows: 70000, DestRows: 50001, Deleted: 0.1},
+		{Fragments: 2, Rows: 70000, DestRows: 50001, Deleted: 0.1},
 		{Fragments: 40, Rows: 10, DestRows: 7, Deleted: 0.5, FirstID: 95},
-		{Fragments: 2, Rows: 65536, Deleted: 0.99, FirstID: 1 << 31},
+		{Fragments: 1, Rows: 65536, Deleted: 0.99, FirstID: 1 << 31},
 	} {
 		m := newOrdered(t, c, 1<<20)
 		checkMapping(t, m, naiveOrdered{m}, rand.New(rand.NewPCG(c.Rows, 1)))
@@ -160,7 +160,7 @@ func TestFilesOfCompactions(t *testing.T) {
 
 // TestComposedOfHistories compares composed.csv with the translator's answers, row by row.
 func TestComposedOfHistories(t *testing.T) {
-	tr, file := rowmaptest.Pattern{Rows: 150000, SourceRows: 40000, Destinations: 9, Deleted: 0.1, FirstID: 30}.Build()
+	tr, file := rowmaptest.Pattern{Rows: 70000, SourceRows: 20000, Destinations: 9, Deleted: 0.1, FirstID: 30}.Build()
 	spread := &fri.History{IndexVersion: 1, Tagged: true, Transitions: []*fri.Transition{tr}}
 	maps := func(ctx context.Context, tr *fri.Transition) (rowmap.Mapping, error) {
 		return rowmap.OpenPartition(ctx, tr, file, rowmap.Options{})
@@ -170,7 +170,7 @@ func TestComposedOfHistories(t *testing.T) {
 		h    *fri.History
 		maps translate.Maps
 	}{
-		{"three compactions", history(t, rowmaptest.Compactions{Steps: 3, Fragments: 4, Rows: 30000, DestRows: 17000, Deleted: 0.1, FirstID: 8}.History()), nil},
+		{"three compactions", history(t, rowmaptest.Compactions{Steps: 3, Fragments: 4, Rows: 9000, DestRows: 7000, Deleted: 0.1, FirstID: 8}.History()), nil},
 		{"a partition", spread, maps},
 	} {
 		t.Run(c.name, func(t *testing.T) {

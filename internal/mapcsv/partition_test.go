@@ -143,7 +143,7 @@ func drawPartition(t *rapid.T, maxRows, maxDest int) *fakePartition {
 	rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	total := 0
 	for _, f := range distinct(t, rapid.IntRange(0, 4).Draw(t, "sources"), "src") {
-		n := rapid.OneOf(rapid.IntRange(0, 300), rapid.IntRange(0, maxRows)).Draw(t, "rows")
+		n := rapid.IntRange(0, maxRows).Draw(t, "rows")
 		n = min(n, maxRows)
 		total += n
 		m.src = append(m.src, fri.Digest{ID: uint64(f), PhysicalRows: uint64(n)})
@@ -176,7 +176,7 @@ func drawPartition(t *rapid.T, maxRows, maxDest int) *fakePartition {
 
 func TestMappingPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawPartition(t, sizes(t, 30000), 40)
+		m := drawPartition(t, sizes(t), 40)
 		checkPartition(t, m)
 	})
 }
@@ -205,10 +205,10 @@ func checkPartition(t fataler, m *fakePartition) {
 }
 
 func TestMappingPartition65536(t *testing.T) {
-	m := &fakePartition{src: []fri.Digest{{ID: 3, PhysicalRows: 70000}}, blockRows: 1 << 15, wide: 1 << 15}
+	m := &fakePartition{src: []fri.Digest{{ID: 3, PhysicalRows: 36000}}, blockRows: 1 << 15, wide: 1 << 15}
 	rnd := rand.New(rand.NewPCG(5, 5))
 	counts := make([]uint64, 1<<16)
-	for range 70000 {
+	for range 36000 {
 		l := -1
 		if rnd.IntN(3) > 0 {
 			l = rnd.IntN(1 << 16)
@@ -235,7 +235,7 @@ func (m *fakePartition) InverseRun(_ context.Context, dst int, off uint64, out [
 
 func TestInversePartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawPartition(t, sizes(t, 30000), 20)
+		m := drawPartition(t, sizes(t), 20)
 		old, new, moved := m.rows()
 		want := []byte(inverseHeader)
 		for _, d := range m.dst {
