@@ -236,32 +236,40 @@ func (f *arrowFile) translate(ctx context.Context, src *spans, s *arrowSlice, po
 
 // encode returns the first n rows of s as they stand in a buffer.
 func (s *arrowSlice) encode(buffer, n int) []byte {
-	b := s.bytes[:0]
+	addrs, status := s.addr[:n], s.status[:n]
 	if buffer%2 == 0 {
-		for i := 0; i < n; i += 8 {
-			var v byte
-			for k, st := range s.status[i:min(i+8, n)] {
-				if st == rowmap.Moved {
-					v |= 1 << k
-				}
+		b := s.bytes[:(n+7)/8]
+		clear(b)
+		for i, st := range status {
+			if st == rowmap.Moved {
+				b[i/8] |= 1 << (i % 8)
 			}
-			b = append(b, v)
 		}
 		return b
 	}
-	col := buffer / 2 % 3
-	for i, a := range s.addr[:n] {
-		if s.status[i] != rowmap.Moved {
-			a = 0
-		}
-		switch col {
-		case 0:
-			b = binary.LittleEndian.AppendUint64(b, uint64(a))
-		case 1:
-			b = binary.LittleEndian.AppendUint32(b, uint32(a.Frag()))
-		default:
-			b = binary.LittleEndian.AppendUint32(b, a.Offset())
+	for i, st := range status {
+		if st != rowmap.Moved {
+			addrs[i] = 0
 		}
 	}
-	return b
+	switch buffer / 2 % 3 {
+	case 0:
+		b := s.bytes[:8*n]
+		for i, a := range addrs {
+			binary.LittleEndian.PutUint64(b[8*i:8*i+8], uint64(a))
+		}
+		return b
+	case 1:
+		b := s.bytes[:4*n]
+		for i, a := range addrs {
+			binary.LittleEndian.PutUint32(b[4*i:4*i+4], uint32(a.Frag()))
+		}
+		return b
+	default:
+		b := s.bytes[:4*n]
+		for i, a := range addrs {
+			binary.LittleEndian.PutUint32(b[4*i:4*i+4], a.Offset())
+		}
+		return b
+	}
 }

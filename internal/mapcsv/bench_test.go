@@ -130,10 +130,16 @@ func BenchmarkInverseOrdered(b *testing.B) {
 	benchSequential(b, f, 1<<17)
 }
 
-func BenchmarkMappingArrowOrdered(b *testing.B) {
-	m := newOrdered(b, tenMillion, 64<<20)
-	f := &arrowFile{m: m, batch: batchRows, dropped: func(context.Context, uint64, uint64) (uint64, error) { return 0, nil }}
-	benchSequential(b, f, 1<<17)
+func BenchmarkMappingArrow(b *testing.B) {
+	open := func(m rowmap.Mapping) File {
+		f, err := MappingArrow(m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return f
+	}
+	b.Run("ordered", func(b *testing.B) { benchSequential(b, open(newOrdered(b, tenMillion, 64<<20)), 1<<17) })
+	b.Run("destinations=64", func(b *testing.B) { benchWarm(b, open(newPartition(b, pattern(2<<20, 64), 64<<20)), 1<<17) })
 }
 
 func newPartition(t fataler, p rowmaptest.Pattern, cache int64) *rowmap.Partition {
