@@ -202,74 +202,105 @@ func (f *arrowFile) values(ctx context.Context, src *spans, p []byte, first, row
 			lo, skip = pos/w, pos%w
 			hi = min(rows, (pos+want+w-1)/w, lo+sliceRows)
 		}
-		if err := f.translate(ctx, src, s, first+lo, int(hi-lo), i); err != nil {
+		if err := f.render(ctx, src, s, first+lo, int(hi-lo), i); err != nil {
 			return 0, fault.Wrap("mapcsv.MappingArrow", "", err)
 		}
-		n += copy(p[n:], s.encode(i, int(hi-lo))[skip:])
+		n += copy(p[n:], s.bytes[skip:encodedLen(i, int(hi-lo))])
 	}
 	return n, nil
 }
 
-// translate fills s with the n rows from position pos on: their old addresses for the first columns, else their new
-// ones.
-func (f *arrowFile) translate(ctx context.Context, src *spans, s *arrowSlice, pos uint64, n, buffer int) error {
+// encodedLen is the number of bytes that n rows, from a multiple of 8 on, take in a buffer.
+func encodedLen(buffer, n int) int {
+	if buffer%2 == 0 {
+		return (n + 7) / 8
+	}
+	return n * arrowColumns[buffer/2].width
+}
+
+// render fills s.bytes with the n rows from position pos on, as they stand in a buffer.
+func (f *arrowFile) render(ctx context.Context, src *spans, s *arrowSlice, pos uint64, n, buffer int) error {
+	col := arrowColumns[buffer/2]
+	if !col.nullable && buffer%2 == 0 {
+		for i := range s.status[:n] {
+			s.status[i] = rowmap.Moved
+		}
+		s.validity(n)
+		return nil
+	}
 	done := 0
 	for k := src.at(pos); done < n; k++ {
 		d := &src.list[k]
 		off := pos + uint64(done) - d.start
 		m := min(n-done, int(d.end-d.start-off))
-		out, st := s.addr[done:done+m], s.status[done:done+m]
-		if arrowColumns[buffer/2].nullable {
-			if err := f.m.ForwardRun(ctx, d.pos, off, out, st); err != nil {
+		if col.nullable {
+			if err := f.m.ForwardRun(ctx, d.pos, off, s.addr[done:done+m], s.status[done:done+m]); err != nil {
 				return err
 			}
 		} else {
-			a := fri.Addr(d.frag, 0) + fri.RowAddr(off)
-			for i := range out {
-				out[i], st[i] = a+fri.RowAddr(i), rowmap.Moved
-			}
+			encodeRun(s.bytes[done*col.width:], buffer/2, fri.Addr(d.frag, uint32(off)), m)
 		}
 		done += m
+	}
+	switch {
+	case buffer%2 == 0:
+		s.validity(n)
+	case col.nullable:
+		s.encode(buffer/2, n)
 	}
 	return nil
 }
 
-// encode returns the first n rows of s as they stand in a buffer.
-func (s *arrowSlice) encode(buffer, n int) []byte {
-	addrs, status := s.addr[:n], s.status[:n]
-	if buffer%2 == 0 {
-		b := s.bytes[:(n+7)/8]
-		clear(b)
-		for i, st := range status {
-			if st == rowmap.Moved {
-				b[i/8] |= 1 << (i % 8)
-			}
-		}
-		return b
-	}
-	for i, st := range status {
-		if st != rowmap.Moved {
-			addrs[i] = 0
-		}
-	}
-	switch buffer / 2 % 3 {
+// encodeRun writes m consecutive rows in the form of an old column.
+func encodeRun(b []byte, col int, a fri.RowAddr, m int) {
+	switch col {
 	case 0:
-		b := s.bytes[:8*n]
-		for i, a := range addrs {
-			binary.LittleEndian.PutUint64(b[8*i:8*i+8], uint64(a))
+		for i := range m {
+			binary.LittleEndian.PutUint64(b[8*i:8*i+8], uint64(a)+uint64(i))
 		}
-		return b
 	case 1:
-		b := s.bytes[:4*n]
-		for i, a := range addrs {
+		for i := range m {
 			binary.LittleEndian.PutUint32(b[4*i:4*i+4], uint32(a.Frag()))
 		}
-		return b
+	default:
+		for i := range m {
+			binary.LittleEndian.PutUint32(b[4*i:4*i+4], a.Offset()+uint32(i))
+		}
+	}
+}
+
+// isMoved is 1 for rowmap.Moved, else 0.
+func isMoved(st rowmap.Status) uint8 { return uint8((st^rowmap.Moved)-1) >> 7 }
+
+// validity writes the validity bits of the first n rows into s.bytes.
+func (s *arrowSlice) validity(n int) {
+	for i := 0; i < n; i += 8 {
+		var v uint8
+		for k, st := range s.status[i:min(i+8, n)] {
+			v |= isMoved(st) << k
+		}
+		s.bytes[i/8] = v
+	}
+}
+
+// encode writes the first n rows in the form of a new column into s.bytes; rows without address are zeros.
+func (s *arrowSlice) encode(col, n int) {
+	addrs, status := s.addr[:n], s.status[:n]
+	switch col {
+	case 3:
+		b := s.bytes[:8*n]
+		for i, a := range addrs {
+			binary.LittleEndian.PutUint64(b[8*i:8*i+8], uint64(a)&-uint64(isMoved(status[i])))
+		}
+	case 4:
+		b := s.bytes[:4*n]
+		for i, a := range addrs {
+			binary.LittleEndian.PutUint32(b[4*i:4*i+4], uint32(a.Frag())&-uint32(isMoved(status[i])))
+		}
 	default:
 		b := s.bytes[:4*n]
 		for i, a := range addrs {
-			binary.LittleEndian.PutUint32(b[4*i:4*i+4], a.Offset())
+			binary.LittleEndian.PutUint32(b[4*i:4*i+4], a.Offset()&-uint32(isMoved(status[i])))
 		}
-		return b
 	}
 }
