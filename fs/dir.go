@@ -2,6 +2,7 @@ package fs
 
 import (
 	"context"
+	"errors"
 	"sort"
 	"sync/atomic"
 	"syscall"
@@ -76,6 +77,12 @@ func (l lazyDir) Lookup(ctx context.Context, name string) (nodes.Node, error) {
 	return dir.Lookup(ctx, name)
 }
 
+// presentError is the failure of a name that is there: what it is made from may be missing, even for a moment only, and
+// the kernel must not keep the name as absent.
+type presentError struct{ error }
+
+func (e presentError) Unwrap() error { return e.error }
+
 // Lookup finds one name. An absent name is answered ENOENT with an entry timeout, which rawFS turns into a negative
 // entry for the kernel to keep.
 func (d *dirInode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*gofs.Inode, syscall.Errno) {
@@ -99,7 +106,7 @@ func (d *dirInode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 		a, ok := nodes.Attr{}, false
 		if m.limit(n) == m.opt.MetadataTimeout {
 			if a, err = n.Attr(ctx); err != nil {
-				return err
+				return presentError{err}
 			}
 			ok = true
 		}
@@ -111,15 +118,17 @@ func (d *dirInode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 		n := node
 		err = m.request(ctx, "lookup", kernelIno(n.Ino()), "", m.limit(n), path, func(ctx context.Context) error {
 			a, err := n.Attr(ctx)
-			if err == nil {
-				attr = a
+			if err != nil {
+				return presentError{err}
 			}
-			return err
+			attr = a
+			return nil
 		})
 	}
 	volatile := d.dirNode().Volatile()
 	if err != nil {
-		if fault.KindOf(err) == fault.NotFound {
+		var present presentError
+		if fault.KindOf(err) == fault.NotFound && !errors.As(err, &present) {
 			out.SetEntryTimeout(longTimeout)
 			if volatile {
 				out.SetEntryTimeout(m.opt.VolatileTimeout)
@@ -174,6 +183,10 @@ func (h *dirHandle) load(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
+		if fault.Is(err, fault.NotFound) {
+			// The directory was there when it was opened; C libraries take ENOENT here for the end of a listing.
+			err = fault.New("fs.readdir", "", fault.Stale, "%w", err)
+		}
 		return err
 	}
 	h.list, h.loaded = list, true

@@ -135,6 +135,13 @@ func (d *fakeDir) Lookup(ctx context.Context, name string) (nodes.Node, error) {
 	return nil, fault.New("fake.Lookup", d.path+"/"+name, fault.NotFound, "no such entry")
 }
 
+// goneDir cannot be listed, because what it shows is gone.
+type goneDir struct{ *fakeDir }
+
+func (d goneDir) Entries(context.Context) ([]nodes.Entry, error) {
+	return nil, fault.New("fake.Entries", d.path, fault.NotFound, "a directory below is gone")
+}
+
 func (d *fakeDir) add(n nodes.Node, name string) { d.list[name] = n }
 
 func newFakeDir(path string) *fakeDir { return &fakeDir{path: path, list: map[string]nodes.Node{}} }
@@ -237,6 +244,14 @@ func fakeTree() *fakeDir {
 	bad.add(&fakeFile{path: "bad/nosize", class: nodes.C2, attr: func(context.Context) error {
 		return fault.New("fake.Attr", "bad/nosize", fault.TimedOut, "the job goes on")
 	}}, "nosize")
+	// flicker is there, but for a moment what it is made from is not.
+	var asked atomic.Int64
+	bad.add(&fakeFile{path: "bad/flicker", class: nodes.C1, size: 1, attr: func(context.Context) error {
+		if asked.Add(1) == 1 {
+			return fault.New("fake.Attr", "bad/flicker", fault.NotFound, "a file below is gone")
+		}
+		return nil
+	}}, "flicker")
 	for kind := fault.NotFound; kind <= fault.ReadOnly; kind++ {
 		name := fmt.Sprintf("open-%d", kind)
 		bad.add(&fakeFile{path: "bad/" + name, class: nodes.C0, size: 1, open: func(context.Context) error {
@@ -247,6 +262,8 @@ func fakeTree() *fakeDir {
 		switch name {
 		case "impossible":
 			return nil, fault.New("fake.Lookup", "bad/impossible", fault.Unsupported, "never")
+		case "gone": // not listed, so that find can walk the tree
+			return goneDir{newFakeDir("bad/gone")}, nil
 		case "panics":
 			panic("a bug in a lookup")
 		}

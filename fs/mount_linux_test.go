@@ -272,6 +272,21 @@ func TestErrnos(t *testing.T) {
 	}
 }
 
+// TestWhatIsMissingBelowIsNoAbsentName checks that the kernel keeps no "absent" for a name that is there, and that a
+// directory that cannot be listed does not look empty.
+func TestWhatIsMissingBelowIsNoAbsentName(t *testing.T) {
+	s := start(t)
+	if _, err := os.Stat(s.path("bad/flicker")); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("first stat: got %v, want ENOENT", err)
+	}
+	if _, err := os.Stat(s.path("bad/flicker")); err != nil {
+		t.Errorf("second stat: %v", err)
+	}
+	if names, err := os.ReadDir(s.path("bad/gone")); !errors.Is(err, syscall.ESTALE) {
+		t.Errorf("listing a directory whose content is gone: got %v, %v, want ESTALE", names, err)
+	}
+}
+
 func TestOneBadPageIsOneBadPage(t *testing.T) {
 	s := start(t)
 	f, err := os.Open(s.path("bad/page"))
