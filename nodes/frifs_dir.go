@@ -125,6 +125,9 @@ func (t *Tree) statusJSON(ctx context.Context) ([]byte, error) {
 	_, errs := t.ring.all()
 	gauges := t.gauges()
 	caches := t.caches()
+	t.lastView.mu.Lock()
+	listed := t.lastView.at
+	t.lastView.mu.Unlock()
 	j := newJSONDoc()
 	j.Members(func(e *enc) {
 		e.K("uri").Str(t.cfg.URI)
@@ -132,6 +135,8 @@ func (t *Tree) statusJSON(ctx context.Context) ([]byte, error) {
 		e.K("started_at").Time(t.start)
 		e.K("now").Time(now)
 		e.K("uptime_seconds").Int(int64(now.Sub(t.start).Seconds()))
+		e.K("versions_listed_at").Time(listed)
+		e.K("versions_age_seconds").Int(int64(now.Sub(listed).Seconds()))
 		e.K("pinned_version").OptUint(t.pin)
 		e.K("op_timeout").Str(t.cfg.OpTimeout.String())
 		e.K("errors_total").Uint(errs)

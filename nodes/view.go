@@ -46,20 +46,28 @@ func (v *view) chainKey(i int) string {
 
 // lastView keeps the last view, so that an unchanged listing gives the same one.
 type lastView struct {
-	mu sync.Mutex // protects v
+	mu sync.Mutex // protects what follows
 	v  *view
+	at time.Time // of the listing that v shows, or that showed the same
 }
 
-// view returns the retained versions as they are now, or as they were less than livePeriod ago.
+// view returns the retained versions as they are now, or as they were less than livePeriod ago. While the versions
+// cannot be listed, the last view goes on to be served: an error here would take the whole tree away. The failure is
+// noted, and .frifs/status.json shows the age of the view.
 func (t *Tree) view(ctx context.Context) (*view, error) {
 	key := t.now().UnixNano() / int64(livePeriod)
 	return t.views.get(ctx, key, func(ctx context.Context) (*view, int64, error) {
 		l, err := t.ds.Versions(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
 		t.lastView.mu.Lock()
 		defer t.lastView.mu.Unlock()
+		if err != nil {
+			if old := t.lastView.v; old != nil && !fault.Is(err, fault.Cancelled) {
+				_ = t.failed("list", "versions", err)
+				return old, 0, nil
+			}
+			return nil, 0, err
+		}
+		t.lastView.at = t.now()
 		if old := t.lastView.v; old != nil && sameListing(old.listing, l) {
 			return old, 0, nil
 		}
@@ -157,7 +165,7 @@ func (t *Tree) resolvePin(ctx context.Context) error {
 		return nil
 	}
 	t.lastView.mu.Lock()
-	t.lastView.v = nil
+	t.lastView.v = t.newView(v.listing)
 	t.lastView.mu.Unlock()
 	t.views = newFlight[int64, *view](1024, t.cfg.OpTimeout/2, t.now)
 	return nil
