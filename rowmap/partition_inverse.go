@@ -48,7 +48,7 @@ func (p *Partition) Inverse(ctx context.Context, addrs, out []fri.RowAddr, st []
 // blockHint remembers the last block found for a destination.
 type blockHint struct {
 	dest     int
-	from, to uint32 // offsets of dest in the block
+	from, to uint32 // the offsets of dest in the block; no block while they are equal
 	block    int
 }
 
@@ -59,6 +59,16 @@ func (p *Partition) blockOf(ctx context.Context, d int, x uint32, h *blockHint) 
 	}
 	if p.joined == 0 {
 		return p.splitBlockOf(ctx, d, x)
+	}
+	if h.to > h.from && h.dest == d && x == h.to { // the usual case of a run: the next block
+		n, err := p.endCount(ctx, h.block+1, d)
+		if err != nil {
+			return 0, err
+		}
+		if n > x {
+			*h = blockHint{dest: d, from: x, to: n, block: h.block + 1}
+			return h.block, nil
+		}
 	}
 	// The number of rows of d grows over the blocks about evenly in most files: guess, then close in.
 	lo, hi := uint64(0), uint64(p.LabelBlocks()) // the block is in [lo, hi)
@@ -85,6 +95,11 @@ func (p *Partition) blockOf(ctx context.Context, d int, x uint32, h *blockHint) 
 	}
 	*h = blockHint{dest: d, from: below, to: above, block: int(lo)}
 	return int(lo), nil
+}
+
+// endCount returns the rows that destination d has received at the end of label block i.
+func (p *Partition) endCount(ctx context.Context, i, d int) (uint32, error) {
+	return p.grid.cell(ctx, min(uint64(i+1)*p.joined, p.grid.blocks())-1, d)
 }
 
 // splitBlockOf is blockOf where stored blocks are split: the stored block by the grid, then the label block by the

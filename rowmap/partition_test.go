@@ -164,7 +164,9 @@ func checkInverse(t rapid.TB, p *rowmap.Partition, n *naive, from, size int) {
 	}
 	all = all[min(from, len(n.inverse[0])):]
 	got := make([]fri.RowAddr, w.Len())
-	w.Addrs(0, got)
+	if err := w.Addrs(ctx, 0, got); err != nil {
+		t.Fatal(err)
+	}
 	if len(got) != min(len(all), size*3) {
 		t.Fatalf("window of %d rows, want %d", len(got), min(len(all), size*3))
 	}

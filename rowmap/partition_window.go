@@ -2,6 +2,7 @@ package rowmap
 
 import (
 	"context"
+	"sort"
 	"sync"
 
 	"github.com/frifs/frifs/fault"
@@ -17,38 +18,56 @@ const windowBytes = 64 << 20
 type Window struct {
 	p     *Partition
 	Start uint64
-	small []uint32 // positions, where they fit
-	large []uint64
+	rows  []uint16 // row in its label block; which block that is follows from the counts
+	wide  []uint64 // position, where stored blocks are split and the counts do not tell
 }
 
 // Len returns the number of rows.
-func (w *Window) Len() int { return max(len(w.small), len(w.large)) }
+func (w *Window) Len() int { return max(len(w.rows), len(w.wide)) }
 
 // Addrs writes the source addresses of rows [from, from+len(out)) of the window, counted from its start. The rows must
-// be in the window.
-func (w *Window) Addrs(from int, out []fri.RowAddr) {
-	var lo, hi, base uint64
-	if w.small != nil {
-		for i, v := range w.small[from:][:len(out)] {
-			pos := uint64(v)
+// be in the window. Errors are those of reading the counts.
+func (w *Window) Addrs(ctx context.Context, from int, out []fri.RowAddr) error {
+	p := w.p
+	if w.wide != nil {
+		var lo, hi, base uint64
+		for i, pos := range w.wide[from:][:len(out)] {
 			if pos-lo >= hi-lo {
-				lo, hi, base = w.p.sourceSpan(pos)
+				lo, hi, base = p.sourceSpan(pos)
 			}
 			out[i] = fri.RowAddr(base + pos)
 		}
-		return
+		return nil
 	}
-	for i, pos := range w.large[from:][:len(out)] {
-		if pos-lo >= hi-lo {
-			lo, hi, base = w.p.sourceSpan(pos)
+	rows := w.rows[from:][:len(out)]
+	row := w.Start + uint64(from)
+	var hint blockHint
+	for d := p.destOf(row); len(rows) > 0; d++ {
+		left := min(p.destStart[d+1]-row, uint64(len(rows)))
+		for left > 0 {
+			x := uint32(row - p.destStart[d])
+			i, err := p.blockOf(ctx, d, x, &hint)
+			if err != nil {
+				return err
+			}
+			n := min(uint64(hint.to-x), left)
+			p.addrs(uint64(i)*p.rows, rows[:n], out)
+			rows, out = rows[n:], out[n:]
+			row += n
+			left -= n
 		}
-		out[i] = fri.RowAddr(base + pos)
 	}
+	return nil
+}
+
+// destOf returns the destination that holds a row in destination order, which must exist.
+func (p *Partition) destOf(row uint64) int {
+	return sort.Search(len(p.t.Destinations), func(d int) bool { return p.destStart[d+1] > row })
 }
 
 // InverseWindow makes the inverse of up to limit consecutive destination rows from offset off of destination dst on,
-// into the following destinations. It costs one pass over all labels (some nanoseconds a source row) and 4 bytes a
-// row, 8 where the partition has more than 2^32 rows; nothing is kept. A sequential reader of all destinations that
+// into the following destinations. It costs one pass over all labels (some nanoseconds a source row) and 2 bytes a
+// row, 8 where stored blocks are longer than a label block; nothing is kept. A sequential reader of all destinations that
 // holds a window of a few million rows needs one pass per window, and never decodes a block per destination.
 // InverseRun does this by itself for runs that follow each other.
 func (p *Partition) InverseWindow(ctx context.Context, dst int, off uint64, limit int) (*Window, error) {
@@ -62,11 +81,10 @@ func (p *Partition) InverseWindow(ctx context.Context, dst int, off uint64, limi
 func (p *Partition) window(ctx context.Context, start, n uint64) (*Window, error) {
 	n = min(n, p.destRows()-start)
 	w := &Window{p: p, Start: start}
-	wide := p.grid.rows > 1<<32
-	if wide {
-		w.large = make([]uint64, n, n+1)
+	if p.joined == 0 {
+		w.wide = make([]uint64, n, n+1)
 	} else {
-		w.small = make([]uint32, n, n+1)
+		w.rows = make([]uint16, n, n+1)
 	}
 	// The destinations that have rows in the window; others may be skipped.
 	lo, hi := p.destSpan(start, start+n)
@@ -158,16 +176,16 @@ func (c *collector) collect(b *LabelBlock) {
 	switch {
 	case b.NullBits != nil:
 		c.collectMarked(b)
-	case c.w.large != nil:
-		collect(b.Labels, c.next, c.w.large, b.First)
+	case c.w.wide != nil:
+		collect(b.Labels, c.next, c.w.wide, b.First)
 	default:
-		collect(b.Labels, c.next, c.w.small, uint32(b.First))
+		collect(b.Labels, c.next, c.w.rows, 0)
 	}
 }
 
 // collect is written without a branch on the place, which would be mispredicted for most rows at the window's edges:
 // what is not in the window goes to one place behind it. out has the window's length, and capacity for that place.
-func collect[P uint32 | uint64](labels []uint16, next []uint64, out []P, first P) {
+func collect[P uint16 | uint64](labels []uint16, next []uint64, out []P, first P) {
 	n := uint64(len(out))
 	out = out[:n+1]
 	for i, l := range labels {
@@ -189,10 +207,10 @@ func (c *collector) collectMarked(b *LabelBlock) {
 		v := c.next[l]
 		c.next[l] = v + 1
 		switch {
-		case v < uint64(len(c.w.small)):
-			c.w.small[v] = uint32(b.First) + uint32(i)
-		case v < uint64(len(c.w.large)):
-			c.w.large[v] = b.First + uint64(i)
+		case v < uint64(len(c.w.rows)):
+			c.w.rows[v] = uint16(i)
+		case v < uint64(len(c.w.wide)):
+			c.w.wide[v] = b.First + uint64(i)
 		}
 	}
 }
@@ -232,8 +250,8 @@ func (p *Partition) untouched(ctx context.Context, i, lo, hi int) (bool, error) 
 
 // windowRows is the number of rows of the windows that InverseRun makes.
 func (p *Partition) windowRows() uint64 {
-	width := uint64(4)
-	if p.grid.rows > 1<<32 {
+	width := uint64(2)
+	if p.joined == 0 {
 		width = 8
 	}
 	return max(uint64(min(windowBytes, max(p.cache.budget, 0)/3))/width, labelBlockRows)
@@ -249,14 +267,16 @@ func (p *Partition) windowRun(ctx context.Context, row uint64, out []fri.RowAddr
 			if err != nil {
 				return nil, 0, err
 			}
-			return w, int64(4*len(w.small) + 8*len(w.large)), nil
+			return w, int64(2*len(w.rows) + 8*len(w.wide)), nil
 		})
 		if err != nil {
 			return err
 		}
 		from := int(row - w.Start)
 		n := min(len(out), w.Len()-from)
-		w.Addrs(from, out[:n])
+		if err := w.Addrs(ctx, from, out[:n]); err != nil {
+			return err
+		}
 		row += uint64(n)
 		out = out[n:]
 	}
