@@ -48,7 +48,7 @@ fuzz: ## every fuzz target for FUZZTIME (10m) in all
 proto: ## regenerate internal/pb from its .proto files (needs protoc)
 	$(GO) generate ./internal/pb
 
-venv:
+venv: ## the Python clients for the tests, in integration/.venv
 	@integration/venv.sh
 
 clean: ## remove what the other targets made

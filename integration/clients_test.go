@@ -22,7 +22,7 @@ import (
 var looked = []string{"legacy/multi", "tagged/fanout", "tagged/clone", "legacy/weird_names", "legacy/no_record"}
 
 // walk calls f for every file below dir, links not followed.
-func walk(t *testing.T, dir string, f func(path string, d fs.DirEntry)) {
+func walk(t testing.TB, dir string, f func(path string, d fs.DirEntry)) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err == nil {

@@ -15,7 +15,7 @@ import (
 
 // slow mounts a table through integration/slowmount and returns a function that gives the calls of the store ("Method
 // name" → count) since it was asked last.
-func slow(t *testing.T, table string, flags ...string) (*mounted, func() map[string]int) {
+func slow(t testing.TB, table string, flags ...string) (*mounted, func() map[string]int) {
 	t.Helper()
 	needFUSE(t)
 	dir := filepath.Join(t.TempDir(), "mnt")
@@ -43,7 +43,7 @@ func slow(t *testing.T, table string, flags ...string) (*mounted, func() map[str
 
 // manyVersions makes a table of the newest n versions of legacy/many_versions, without any data file: whoever needs one
 // fails.
-func manyVersions(t *testing.T, n uint64) string {
+func manyVersions(t testing.TB, n uint64) string {
 	t.Helper()
 	src, dst := testdata.Dataset(t, "legacy/many_versions"), filepath.Join(t.TempDir(), "many.lance")
 	for _, dir := range []string{"_versions", "data"} {

@@ -21,8 +21,8 @@ type answer struct {
 	addr    string // the new row address, "" for none
 }
 
-// translate asks for addresses in one run and returns an answer for each.
-func translate(t *testing.T, name string, addrs []uint64) []answer {
+// ask asks for addresses in one run and returns an answer for each.
+func ask(t testing.TB, name string, addrs []uint64) []answer {
 	t.Helper()
 	var in strings.Builder
 	for _, a := range addrs {
@@ -59,7 +59,7 @@ func wanted(r testdata.Row) answer {
 	return answer{outcome, strconv.FormatUint(*addr, 10)}
 }
 
-func datasets(t *testing.T) (names []string) {
+func datasets(t testing.TB) (names []string) {
 	for _, family := range []string{"legacy", "tagged"} {
 		for _, name := range testdata.Names(t, family) {
 			if testdata.HasExpected(t, name) {
@@ -84,7 +84,7 @@ func TestTranslateEveryAddress(t *testing.T) {
 				addrs, want = append(addrs, r.Old), append(want, wanted(r))
 			}
 			wrong := 0
-			for i, got := range translate(t, name, addrs) {
+			for i, got := range ask(t, name, addrs) {
 				if got != want[i] {
 					if wrong++; wrong <= 3 {
 						t.Errorf("%d:%d: got %v, want %v", addrs[i]>>32, uint32(addrs[i]), got, want[i])
@@ -181,7 +181,7 @@ func TestSampledHashes(t *testing.T) {
 					addrs[i] = uint64(f.Fragment)<<32 | uint64(i)
 				}
 				raw := make([]byte, 0, 8*f.Rows)
-				for _, got := range translate(t, name, addrs) {
+				for _, got := range ask(t, name, addrs) {
 					last := uint64(math.MaxUint64)
 					if got.addr != "" {
 						n, err := strconv.ParseUint(got.addr, 10, 64)

@@ -17,7 +17,7 @@ import (
 )
 
 // manifest is the path of a version's manifest, in either naming scheme.
-func manifest(t *testing.T, table string, version uint64) string {
+func manifest(t testing.TB, table string, version uint64) string {
 	t.Helper()
 	for _, name := range manifestNames(version) {
 		if p := filepath.Join(table, "_versions", name); fileExists(p) {
@@ -39,7 +39,7 @@ func fileExists(p string) bool {
 }
 
 // write replaces a file at once, as an object store does.
-func write(t *testing.T, path string, content []byte) {
+func write(t testing.TB, path string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", content, 0o644); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func write(t *testing.T, path string, content []byte) {
 	}
 }
 
-func remove(t *testing.T, path string) {
+func remove(t testing.TB, path string) {
 	t.Helper()
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func remove(t *testing.T, path string) {
 }
 
 // lastErrors returns the lines of .frifs/errors.jsonl once one of them names what is looked for.
-func lastErrors(t *testing.T, m *mounted, names string) {
+func lastErrors(t testing.TB, m *mounted, names string) {
 	t.Helper()
 	eventually(t, 10*time.Second, func() error {
 		text := read(t, m.path(".frifs/errors.jsonl"))
@@ -175,7 +175,7 @@ func TestReplacedManifest(t *testing.T) {
 }
 
 // storedFile returns the path in the mount of one stored index file, and the file's path in the table.
-func storedFile(t *testing.T, m *mounted, table, index string) (inMount, inTable string) {
+func storedFile(t testing.TB, m *mounted, table, index string) (inMount, inTable string) {
 	t.Helper()
 	p := sh(t, m.dir, "ls -d latest/indices/"+index+"/*/stored/* | head -1")
 	parts := strings.Split(p, "/")

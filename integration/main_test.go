@@ -46,7 +46,7 @@ func run(m *testing.M) int {
 }
 
 // missing skips the test because the machine lacks something, or fails it where nothing may be lacking.
-func missing(t *testing.T, format string, args ...any) {
+func missing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("FRIFS_CI") != "" {
 		t.Fatalf("FRIFS_CI is set, and "+format, args...)
@@ -55,7 +55,7 @@ func missing(t *testing.T, format string, args ...any) {
 }
 
 // needTool skips unless a program is installed.
-func needTool(t *testing.T, names ...string) {
+func needTool(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if _, err := exec.LookPath(name); err != nil {
@@ -65,7 +65,7 @@ func needTool(t *testing.T, names ...string) {
 }
 
 // needFUSE skips unless this process may mount. /dev/fuse is not opened: that can hang (docs/TROUBLESHOOTING.md).
-func needFUSE(t *testing.T) {
+func needFUSE(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		missing(t, "there is no /dev/fuse: %v", err)
@@ -81,10 +81,14 @@ type result struct {
 	code           int
 }
 
-// command runs a program to its end; a program that does not end is killed after two minutes.
-func command(t *testing.T, stdin, name string, args ...string) result {
+// command runs a program to its end; a program that does not end is killed after two minutes (in benchmarks after 20).
+func command(t testing.TB, stdin, name string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	limit := 2 * time.Minute
+	if _, ok := t.(*testing.B); ok {
+		limit *= 10
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errs bytes.Buffer
@@ -95,13 +99,13 @@ func command(t *testing.T, stdin, name string, args ...string) result {
 		t.Fatalf("%s %q: %v", name, args, err)
 	}
 	if ctx.Err() != nil {
-		t.Fatalf("%s %q did not end within two minutes; stderr: %s", name, args, errs.String())
+		t.Fatalf("%s %q did not end within %v; stderr: %s", name, args, limit, errs.String())
 	}
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
 // frifs runs the binary, which has to succeed, and returns its standard output.
-func frifs(t *testing.T, args ...string) string {
+func frifs(t testing.TB, args ...string) string {
 	t.Helper()
 	r := command(t, "", exe, args...)
 	if r.code != 0 {
@@ -111,7 +115,7 @@ func frifs(t *testing.T, args ...string) string {
 }
 
 // sh runs a bash script in a folder; it has to succeed. Its standard output is returned without the last newline.
-func sh(t *testing.T, dir, script string, args ...string) string {
+func sh(t testing.TB, dir, script string, args ...string) string {
 	t.Helper()
 	r := command(t, "", "bash", append([]string{"-c", "set -euo pipefail; cd \"$0\"; " + script, dir}, args...)...)
 	if r.code != 0 {
@@ -121,7 +125,7 @@ func sh(t *testing.T, dir, script string, args ...string) string {
 }
 
 // eventually polls until check returns nil; the last error fails the test when the time is over.
-func eventually(t *testing.T, within time.Duration, check func() error) {
+func eventually(t testing.TB, within time.Duration, check func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -139,7 +143,7 @@ func eventually(t *testing.T, within time.Duration, check func() error) {
 	}
 }
 
-func read(t *testing.T, path string) string {
+func read(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // mounted is a process that serves a mount.
 type mounted struct {
-	t    *testing.T
+	t    testing.TB
 	dir  string // the mountpoint
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
@@ -44,7 +44,7 @@ func (l *log) String() string {
 }
 
 // mount mounts a dataset folder with `frifs mount` and returns once it serves. It is unmounted when the test ends.
-func mount(t *testing.T, uri string, flags ...string) *mounted {
+func mount(t testing.TB, uri string, flags ...string) *mounted {
 	t.Helper()
 	needFUSE(t)
 	dir := filepath.Join(t.TempDir(), "mnt")
@@ -57,13 +57,13 @@ func mount(t *testing.T, uri string, flags ...string) *mounted {
 }
 
 // mountDataset mounts a dataset of the test data, with the --rebase that it needs.
-func mountDataset(t *testing.T, name string, flags ...string) *mounted {
+func mountDataset(t testing.TB, name string, flags ...string) *mounted {
 	t.Helper()
 	return mount(t, testdata.Dataset(t, name), append(flags, rebase(t, name)...)...)
 }
 
 // rebase returns the flags that make the base paths of a test dataset readable.
-func rebase(t *testing.T, name string) (flags []string) {
+func rebase(t testing.TB, name string) (flags []string) {
 	for _, pair := range testdata.Rebase(t, name) {
 		flags = append(flags, "--rebase", pair)
 	}
@@ -71,7 +71,7 @@ func rebase(t *testing.T, name string) (flags []string) {
 }
 
 // start starts a process that is to mount dir.
-func start(t *testing.T, dir, name string, args ...string) *mounted {
+func start(t testing.TB, dir, name string, args ...string) *mounted {
 	t.Helper()
 	m := &mounted{t: t, dir: dir, cmd: exec.Command(name, args...), done: make(chan struct{}), logs: new(log)}
 	m.cmd.Stdout, m.cmd.Stderr = m.logs, m.logs
@@ -137,7 +137,7 @@ func (m *mounted) stop() {
 }
 
 // isMounted looks the folder up in the kernel's table.
-func isMounted(t *testing.T, dir string) bool {
+func isMounted(t testing.TB, dir string) bool {
 	b, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		t.Error(err)

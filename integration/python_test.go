@@ -14,7 +14,7 @@ import (
 )
 
 // python runs a script of integration/py in the environment that `make test` makes.
-func python(t *testing.T, stdin, script string, args ...string) string {
+func python(t testing.TB, stdin, script string, args ...string) string {
 	t.Helper()
 	py := filepath.Join(root, "integration", ".venv", "bin", "python")
 	if _, err := os.Stat(py); err != nil {
@@ -65,7 +65,7 @@ func TestPythonClientsReadMappings(t *testing.T) {
 }
 
 // viewOf computes what integration/py/mapping.py prints for each library.
-func viewOf(t *testing.T, path string) [5]uint64 {
+func viewOf(t testing.TB, path string) [5]uint64 {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {

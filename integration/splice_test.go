@@ -12,7 +12,7 @@ import (
 
 // edit rewrites the newest manifest of a private copy of a table: change gets the decoded manifest and index section,
 // and what it leaves there is written back. The inline transaction is dropped.
-func edit(t *testing.T, table string, version uint64, change func(m *pb.Manifest, ix *pb.IndexSection)) {
+func edit(t testing.TB, table string, version uint64, change func(m *pb.Manifest, ix *pb.IndexSection)) {
 	t.Helper()
 	path := manifest(t, table, version)
 	b := []byte(read(t, path))
@@ -53,7 +53,7 @@ func edit(t *testing.T, table string, version uint64, change func(m *pb.Manifest
 }
 
 // latestVersion is the highest version of a table on disk.
-func latestVersion(t *testing.T, table string) uint64 {
+func latestVersion(t testing.TB, table string) uint64 {
 	t.Helper()
 	for v := uint64(2000); v > 0; v-- {
 		for _, name := range manifestNames(v) {

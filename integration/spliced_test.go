@@ -102,7 +102,7 @@ func TestSplicedTables(t *testing.T) {
 					}
 					addrs = append(addrs, f<<32|o)
 				}
-				for i, got := range translate(t, dataset, addrs) {
+				for i, got := range ask(t, dataset, addrs) {
 					if want := c.probes[asked[i]]; got != want {
 						t.Errorf("(%s): got %v, want %v", asked[i], got, want)
 					}
@@ -111,7 +111,7 @@ func TestSplicedTables(t *testing.T) {
 				if name == "w1" {
 					live = 6
 				}
-				if got := translate(t, dataset, []uint64{live << 32, live<<32 | 30}); got[0] != (answer{"same", fmt.Sprint(live << 32)}) || got[1].outcome != "same" {
+				if got := ask(t, dataset, []uint64{live << 32, live<<32 | 30}); got[0] != (answer{"same", fmt.Sprint(live << 32)}) || got[1].outcome != "same" {
 					t.Errorf("the live fragment: %v", got)
 				}
 				var h struct{ Errors, Warnings []json.RawMessage }

@@ -51,7 +51,7 @@ func TestR33_ExternalDetailsOfAClone(t *testing.T) {
 }
 
 func TestR34_RowMapOfAClone(t *testing.T) {
-	x := dataset(t, "tagged/clone")
+	x := tableOf(t, "tagged/clone")
 	rm := x.json("latest/fri/history.json").at("transitions", 0, "row_map")
 	rm.at("base_id").is("0")
 	rm.at("path").has("clone_source.lance/_fri/")
@@ -66,7 +66,7 @@ func TestR34_RowMapOfAClone(t *testing.T) {
 
 func TestR35_AllFilesAVersionNeeds(t *testing.T) {
 	kinds := map[string]int{}
-	x := dataset(t, "tagged/clone")
+	x := tableOf(t, "tagged/clone")
 	for _, f := range x.json("latest/scan/files.json").at("files").list() {
 		kinds[f.at("kind").String()]++
 		f.at("present").is("true")
@@ -82,7 +82,7 @@ func TestR35_AllFilesAVersionNeeds(t *testing.T) {
 }
 
 func TestR41_IndicesPerVersionAtAGlance(t *testing.T) {
-	x := dataset(t, "legacy/fri_dropped")
+	x := tableOf(t, "legacy/fri_dropped")
 	text := frifs(t, "versions", x.dir)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if n := len(x.ls("versions")); len(lines) != n && len(lines) != n+1 { // a header
@@ -103,7 +103,7 @@ func TestR43_DroppedIndexThatComesBack(t *testing.T) {
 
 func TestR44_ListOrderOfSourcesDefinesRank(t *testing.T) {
 	for _, name := range []string{"spliced/c_v0_srcrev", "spliced/c_v1_srcrev"} {
-		if got := dataset(t, name).translate(nil, "3:0", "0:0"); got[0] != moved(4, 0) || got[1] != moved(4, 28) {
+		if got := tableOf(t, name).translate(nil, "3:0", "0:0"); got[0] != moved(4, 0) || got[1] != moved(4, 28) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -234,7 +234,7 @@ func TestR53_R54_R55_R60_WhatAVersionDid(t *testing.T) {
 		{"legacy/eager_mix", "deferred_v0", 5}, {"legacy/eager_mix", "eager", 9}, {"tagged/chain", "deferred_v0", 12}, {"tagged/chain", "deferred_tagged", 16},
 		{"tagged/chain", "deferred_tagged", 22}, {"tagged/chain", "none_recorded", 13}, {"legacy/no_record", "none_recorded", 0},
 	} {
-		x := dataset(t, c.name)
+		x := tableOf(t, c.name)
 		version := c.version
 		if version == 0 { // the first Rewrite
 			for _, v := range x.ls("versions") {
@@ -252,7 +252,7 @@ func TestR53_R54_R55_R60_WhatAVersionDid(t *testing.T) {
 }
 
 func TestR56_NamesThatCannotBeMisread(t *testing.T) {
-	x := dataset(t, "tagged/chain")
+	x := tableOf(t, "tagged/chain")
 	for path, want := range map[string]string{
 		"latest/fri/transitions/0001/mapping.csv":      "old_row_addr,old_fragment,old_offset,new_row_addr,new_fragment,new_offset",
 		"latest/fri/transitions/0001/scan/inverse.csv": "new_row_addr,new_fragment,new_offset,old_row_addr,old_fragment,old_offset",
@@ -267,7 +267,7 @@ func TestR56_NamesThatCannotBeMisread(t *testing.T) {
 }
 
 func TestR57_AnyVersion(t *testing.T) {
-	x := dataset(t, "tagged/chain")
+	x := tableOf(t, "tagged/chain")
 	for _, c := range []struct {
 		version string
 		want    string // "outcome fragment" of row 5 of fragment 0
@@ -281,14 +281,14 @@ func TestR57_AnyVersion(t *testing.T) {
 			t.Errorf("version %s: got %v, want %s", c.version, got, c.want)
 		}
 	}
-	gone := dataset(t, "tagged/drained").translate(nil, "0:5") // the history was trimmed away
+	gone := tableOf(t, "tagged/drained").translate(nil, "0:5") // the history was trimmed away
 	if gone[0] != (answer{"dangling", ""}) {
 		t.Errorf("after a trim: %v", gone)
 	}
 }
 
 func TestR58_TheWholeManifest(t *testing.T) {
-	text := dataset(t, "legacy/all_types").cat("latest/manifest.json")
+	text := tableOf(t, "legacy/all_types").cat("latest/manifest.json")
 	for _, want := range []string{"schema", "fragments", "indices", "config", "base_paths", "writer", "timestamp", "max_fragment_id", "logical_type", "VectorIndexDetails", "file_size_bytes"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("manifest.json does not have %s", want)
@@ -298,7 +298,7 @@ func TestR58_TheWholeManifest(t *testing.T) {
 
 func TestR61_ProofThatNoRowWasLost(t *testing.T) {
 	for _, name := range []string{"tagged/fanout", "tagged/chain", "legacy/chain"} {
-		for _, tr := range dataset(t, name).json("latest/fri/history.json").at("transitions").list() {
+		for _, tr := range tableOf(t, name).json("latest/fri/history.json").at("transitions").list() {
 			in, out := 0, 0
 			for _, s := range tr.at("sources").list() {
 				in += atoi(t, s.at("physical_rows"))
@@ -318,7 +318,7 @@ func TestR61_ProofThatNoRowWasLost(t *testing.T) {
 	}
 }
 
-func atoi(t *testing.T, v value) int {
+func atoi(t testing.TB, v value) int {
 	t.Helper()
 	n, err := strconv.Atoi(v.String())
 	if err != nil {
@@ -328,7 +328,7 @@ func atoi(t *testing.T, v value) int {
 }
 
 func TestR62_Restore(t *testing.T) {
-	x := dataset(t, "legacy/restored")
+	x := tableOf(t, "legacy/restored")
 	var present []string
 	for v := 1; v <= 9; v++ {
 		present = append(present, x.json(fmt.Sprintf("versions/%d/version.json", v)).at("fri", "present").String()[:1])

@@ -12,65 +12,26 @@ import (
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/frifs/frifs/fri"
-	"github.com/frifs/frifs/internal/fritest"
 	"github.com/frifs/frifs/internal/pb"
 	"github.com/frifs/frifs/internal/testdata"
 )
 
-// withHistory makes a table whose newest version has one legacy record: sources[i] rows in fragment i, the survivors,
-// and as many destinations (from fragment 100 on) of dest rows as it takes. The destinations are live.
-func withHistory(t *testing.T, sources []uint64, survivors *roaring64.Bitmap, dest uint64) table {
-	t.Helper()
-	dir := testdata.Copy(t, "spliced/s_v0")
-	var map64 bytes.Buffer
-	if _, err := survivors.WriteTo(&map64); err != nil {
-		t.Fatal(err)
-	}
-	r := fritest.Record{Survivors: map64.Bytes()}
-	for i, rows := range sources {
-		live := survivors.Rank(uint64(i)<<32|0xffffffff) - survivors.Rank(uint64(i)<<32-1)
-		if i == 0 {
-			live = survivors.Rank(0xffffffff)
-		}
-		r.Sources = append(r.Sources, fri.Digest{ID: uint64(i), PhysicalRows: rows, DeletedRows: rows - live})
-	}
-	for left := survivors.GetCardinality(); left > 0; left -= min(left, dest) {
-		r.Destinations = append(r.Destinations, fri.Digest{ID: uint64(100 + len(r.Destinations)), PhysicalRows: min(left, dest)})
-	}
-	content := fritest.AppendVersion(nil, 1, []fritest.Record{r})
-	details := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), content)
-	edit(t, dir, latestVersion(t, dir), func(m *pb.Manifest, ix *pb.IndexSection) {
-		m.Fragments = nil
-		for _, d := range r.Destinations {
-			m.Fragments = append(m.Fragments, &pb.DataFragment{Id: proto.Uint64(d.ID), PhysicalRows: proto.Uint64(d.PhysicalRows)})
-		}
-		for _, e := range ix.Indices {
-			if e.GetName() == "__lance_frag_reuse" {
-				e.IndexDetails.Value = details
-			}
-		}
-	})
-	return table{t, dir, nil}
-}
-
 // limited runs frifs and fails if it took more memory than a mount may (docs/DESIGN.md, "Bars").
-func limited(t *testing.T, args ...string) string {
+func limited(t testing.TB, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(exe, args...)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	peak, err := runMeasured(cmd)
 	if err != nil {
 		t.Fatalf("frifs %q: %v: %s", args, err, errs.String())
 	}
-	if kib := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; kib > 256<<10 {
-		t.Errorf("frifs %q took %d MiB", args, kib>>10)
+	if peak > 256 {
+		t.Errorf("frifs %q took %.0f MiB", args, peak)
 	}
-	return string(out)
+	return out.String()
 }
 
 // A hundred million rows in one record, with sparse deletions: the end of the mapping costs what its start costs.
@@ -81,7 +42,7 @@ func TestR19_MemoryDoesNotGrowWithRows(t *testing.T) {
 	for o := uint64(3); o < rows; o += every {
 		survivors.Remove(o)
 	}
-	x := withHistory(t, []uint64{rows}, survivors, 10_000_000)
+	x := withHistory(t, digests([]uint64{rows}, survivors), treemap(t, survivors), 10_000_000)
 	mapping := "latest/fri/transitions/0001/mapping.csv"
 	lines := strings.Split(strings.TrimSpace(limited(t, "cat", "--offset", "-200000", x.dir, mapping)), "\n")
 	for i, line := range lines[1:] { // the first is cut
@@ -89,7 +50,7 @@ func TestR19_MemoryDoesNotGrowWithRows(t *testing.T) {
 		want := fmt.Sprintf("%d,0,%d,,,", old, old)
 		if old%every != 3 {
 			rank := old - (old+every-4)/every // a row is lost at 3, 3+every, …
-			a := (100+rank/10_000_000)<<32 | rank%10_000_000
+			a := (firstDestination+rank/10_000_000)<<32 | rank%10_000_000
 			want = fmt.Sprintf("%d,0,%d,%d,%d,%d", old, old, a, a>>32, uint32(a))
 		}
 		if line != want {
@@ -133,7 +94,7 @@ func TestR20_RanksAtContainerEdges(t *testing.T) {
 				survivors.Remove(h)
 				survivors.Remove(1<<32 | h)
 			}
-			x := withHistory(t, []uint64{rows, rows}, survivors, 70_001)
+			x := withHistory(t, digests([]uint64{rows, rows}, survivors), treemap(t, survivors), 70_001)
 			var asked []string
 			var want []answer
 			for _, f := range []uint64{0, 1} {
@@ -147,7 +108,7 @@ func TestR20_RanksAtContainerEdges(t *testing.T) {
 							want = append(want, answer{"dropped", ""})
 						default:
 							rank := survivors.Rank(a) - 1
-							want = append(want, answer{"moved", strconv.FormatUint((100+rank/70_001)<<32|rank%70_001, 10)})
+							want = append(want, answer{"moved", strconv.FormatUint((firstDestination+rank/70_001)<<32|rank%70_001, 10)})
 						}
 					}
 				}
@@ -208,7 +169,7 @@ func TestR09_UnknownIndexType(t *testing.T) {
 			ix.at("domain_reason").has("Quantum")
 		}
 	}
-	dataset(t, "legacy/all_types").json("latest/indices/fm_txt_fm/index.json").at("lance").has("FM")
+	tableOf(t, "legacy/all_types").json("latest/indices/fm_txt_fm/index.json").at("lance").has("FM")
 }
 
 // An index over other fragments does not pin a record, old as it may be; a record that no index needs can go.
@@ -278,7 +239,7 @@ func TestR15_CoveredTwice(t *testing.T) {
 			e.FragmentBitmap = []byte{0x3a, 0x30, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0} // fragment 0 in each segment
 		}
 	})
-	before := dataset(t, "legacy/segments").json("latest/indices/" + name + "/index.json")
+	before := tableOf(t, "legacy/segments").json("latest/indices/" + name + "/index.json")
 	before.at("covered_twice").is("[]")
 	segments := x.json("latest/indices/" + name + "/index.json").at("segments").list()
 	if len(segments) != 3 {
@@ -290,8 +251,8 @@ func TestR15_CoveredTwice(t *testing.T) {
 }
 
 func TestR63_HNSWWithDroppedRows(t *testing.T) {
-	dataset(t, "legacy/all_types").json("latest/indices/ivf_hnsw_flat_vec_hf/index.json").at("lance").has("IVF_HNSW")
-	if text := dataset(t, "legacy/all_types_nodel").cat("latest/indices/ivf_hnsw_flat_vec_hf/index.json"); strings.Contains(text, "rows were dropped") {
+	tableOf(t, "legacy/all_types").json("latest/indices/ivf_hnsw_flat_vec_hf/index.json").at("lance").has("IVF_HNSW")
+	if text := tableOf(t, "legacy/all_types_nodel").cat("latest/indices/ivf_hnsw_flat_vec_hf/index.json"); strings.Contains(text, "rows were dropped") {
 		t.Error("nothing was dropped here, and yet the graph is said to be out of step")
 	}
 }

@@ -21,12 +21,12 @@ import (
 
 // table is a dataset in a folder, as the commands see it.
 type table struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	flags []string
 }
 
-func dataset(t *testing.T, name string) table {
+func tableOf(t testing.TB, name string) table {
 	t.Helper()
 	return table{t, testdata.Dataset(t, name), rebase(t, name)}
 }
@@ -75,7 +75,7 @@ func (x table) translate(flags []string, addrs ...string) []answer {
 
 // value is a part of a decoded JSON file.
 type value struct {
-	t    *testing.T
+	t    testing.TB
 	path string
 	v    any
 }
@@ -144,7 +144,7 @@ func (v value) has(part string) {
 func addr(fragment, offset uint64) string { return strconv.FormatUint(fragment<<32|offset, 10) }
 
 func TestR01_DanglingEntriesOfADeletedFragment(t *testing.T) {
-	x := dataset(t, "legacy/deleted_fragment")
+	x := tableOf(t, "legacy/deleted_fragment")
 	n := 0
 	for r := range testdata.Expected(t, "legacy/deleted_fragment") {
 		if r.Detail != "dangling" {
@@ -168,7 +168,7 @@ func TestR01_DanglingEntriesOfADeletedFragment(t *testing.T) {
 
 func TestR02_StraddlingGroup(t *testing.T) {
 	for _, name := range []string{"spliced/c_str0", "spliced/c_str1"} {
-		x := dataset(t, name)
+		x := tableOf(t, name)
 		ix := x.json("latest/indices/id_idx/index.json")
 		if len(ix.at("segments", 0, "straddles").list()) == 0 || len(ix.at("warnings").list()) == 0 {
 			t.Errorf("%s: the straddle is not named: %s", name, ix)
@@ -180,7 +180,7 @@ func TestR02_StraddlingGroup(t *testing.T) {
 }
 
 func TestR07_ThreeOutcomesKeptApart(t *testing.T) {
-	got := dataset(t, "spliced/s_v0").translate(nil, "0:0", "0:2", "77:0", "4:0", "4:36", "0:10")
+	got := tableOf(t, "spliced/s_v0").translate(nil, "0:0", "0:2", "77:0", "4:0", "4:36", "0:10")
 	want := []answer{moved(4, 0), {"dropped", ""}, {"dangling", ""}, {"same", addr(4, 0)}, {"out_of_range", ""}, {"out_of_range", ""}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -188,7 +188,7 @@ func TestR07_ThreeOutcomesKeptApart(t *testing.T) {
 }
 
 func TestR08_EmptySurvivorBitmap(t *testing.T) {
-	x := dataset(t, "spliced/s_empty")
+	x := tableOf(t, "spliced/s_empty")
 	h := x.json("latest/fri/history.json")
 	h.at("errors").has("survivors")
 	h.at("transitions", 0, "kind").is("invalid")
@@ -199,7 +199,7 @@ func TestR08_EmptySurvivorBitmap(t *testing.T) {
 }
 
 func TestR10_R30_R40_RowIDsAreNeverTranslated(t *testing.T) {
-	x := dataset(t, "legacy/stable_ids")
+	x := tableOf(t, "legacy/stable_ids")
 	domains := map[string]string{}
 	for _, ix := range x.json("latest/version.json").at("indices").list() {
 		domains[ix.at("type").String()] = ix.at("domain").String()
@@ -212,11 +212,11 @@ func TestR10_R30_R40_RowIDsAreNeverTranslated(t *testing.T) {
 	if domains["BTREE"] == "" || domains["BITMAP"] == "" {
 		t.Errorf("domains: %v", domains)
 	}
-	dataset(t, "legacy/multi").json("latest/version.json").at("indices", 1, "domain").is("row_address")
+	tableOf(t, "legacy/multi").json("latest/version.json").at("indices", 1, "domain").is("row_address")
 }
 
 func TestR12_UntouchedFragmentsStay(t *testing.T) {
-	x := dataset(t, "legacy/multi")
+	x := tableOf(t, "legacy/multi")
 	sources := map[string]bool{}
 	for _, tr := range x.json("latest/fri/history.json").at("transitions").list() {
 		for _, s := range tr.at("sources").list() {
@@ -227,7 +227,7 @@ func TestR12_UntouchedFragmentsStay(t *testing.T) {
 	s := bufio.NewScanner(strings.NewReader(x.cat("latest/fragments.csv")))
 	s.Scan()
 	for s.Scan() {
-		if f, _, _ := strings.Cut(s.Text(), ","); !sources[f] && dataset(t, "legacy/multi").translate([]string{"--version", "2"}, f+":0")[0].outcome == "same" {
+		if f, _, _ := strings.Cut(s.Text(), ","); !sources[f] && tableOf(t, "legacy/multi").translate([]string{"--version", "2"}, f+":0")[0].outcome == "same" {
 			untouched = f
 		}
 	}
@@ -240,7 +240,7 @@ func TestR12_UntouchedFragmentsStay(t *testing.T) {
 }
 
 func TestR13_RecordsThatDisappearedAlthoughNeeded(t *testing.T) {
-	c := dataset(t, "legacy/fri_dropped").json("latest/changes.json")
+	c := tableOf(t, "legacy/fri_dropped").json("latest/changes.json")
 	c.at("fri", "records_out", 0, "sources").is("[0,1,2,3]")
 	c.at("fri", "needed_but_gone", 0, "needed_by", 0, "name").is("btree_id")
 }
@@ -248,7 +248,7 @@ func TestR13_RecordsThatDisappearedAlthoughNeeded(t *testing.T) {
 func TestR16_R22_NeededByCoverage(t *testing.T) {
 	// In "coverage" an index over some of the sources stands beside one over all of them; in "trimmed" a chain was cut.
 	for _, name := range []string{"tagged/coverage", "tagged/trimmed", "legacy/chain", "tagged/chain"} {
-		s := dataset(t, name).json("latest/fri/status.json")
+		s := tableOf(t, name).json("latest/fri/status.json")
 		n := 0
 		for _, tr := range s.at("transitions").list() {
 			for _, by := range tr.at("needed_by").list() {
@@ -265,7 +265,7 @@ func TestR16_R22_NeededByCoverage(t *testing.T) {
 }
 
 func TestR24_OneGraph(t *testing.T) {
-	h := dataset(t, "tagged/chain").json("latest/fri/history.json")
+	h := tableOf(t, "tagged/chain").json("latest/fri/history.json")
 	produced, consumed := map[string]string{}, map[string]string{}
 	for _, tr := range h.at("transitions").list() {
 		seq := tr.at("seq").String()
@@ -284,7 +284,7 @@ func TestR24_OneGraph(t *testing.T) {
 	if produced["6"] == "" || consumed["6"] == "" || produced["6"] >= consumed["6"] {
 		t.Errorf("fragment 6: produced by %s, consumed by %s", produced["6"], consumed["6"])
 	}
-	dup := dataset(t, "spliced/s_dup").json("latest/fri/history.json")
+	dup := tableOf(t, "spliced/s_dup").json("latest/fri/history.json")
 	dup.at("errors").has("record")
 }
 
@@ -361,11 +361,11 @@ func TestR31_R36_R42_EveryEntryIsListed(t *testing.T) {
 }
 
 func TestR32_LookAlikeAndTwoEntries(t *testing.T) {
-	x := dataset(t, "legacy/lookalike")
+	x := tableOf(t, "legacy/lookalike")
 	x.json("latest/fri/history.json").at("present").is("false")
 	x.json("latest/indices/__lance_frag_reuse/index.json").at("type").is("BTREE")
 	x.json("latest/version.json").at("advice").has("__lance_frag_reuse")
-	two := dataset(t, "spliced/c_two")
+	two := tableOf(t, "spliced/c_two")
 	two.json("latest/fri/history.json").at("errors").has("two FRI entries")
 	if got := two.translate(nil, "0:0", "4:0"); got[0].outcome != "unresolved" || got[1].outcome != "same" {
 		t.Errorf("%v", got)
