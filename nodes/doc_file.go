@@ -133,7 +133,7 @@ func (h *docHandle) ReadAt(ctx context.Context, p []byte, off int64) (int, error
 		return 0, fault.New("read", h.f.path, fault.Invalid, "negative offset %d", off)
 	}
 	var at *tail
-	if h.r.bytes == nil && h.mu.TryLock() {
+	if h.r.size > keepBytes && h.mu.TryLock() {
 		defer h.mu.Unlock()
 		at = &h.at
 	}

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"sort"
+	"sync/atomic"
 )
 
 const (
@@ -62,7 +63,8 @@ type rendered struct {
 	doc    *document
 	size   int64
 	points []cursor
-	bytes  []byte // whole text if it is at most keepBytes and costs no reading; nil otherwise
+	// bytes is the whole text of a small document. Where parts cost reading it is set by the first read.
+	bytes atomic.Pointer[[]byte]
 }
 
 // render makes the counting pass.
@@ -86,14 +88,14 @@ func (d *document) render(ctx context.Context) (*rendered, error) {
 	}
 	r.size = c.off
 	if !d.costlyID && r.size <= keepBytes {
-		r.bytes = keep
+		r.bytes.Store(&keep)
 	}
 	return r, nil
 }
 
 // cost is what the rendered document holds in memory, roughly, in bytes.
 func (r *rendered) cost() int64 {
-	return int64(len(r.bytes)) + int64(len(r.doc.pieces))*64 + int64(len(r.points))*24 + 256
+	return min(r.size, keepBytes) + int64(len(r.doc.pieces))*64 + int64(len(r.points))*24 + 256
 }
 
 // readAt fills p from off on, starting at start or at the nearest checkpoint, and returns the place where a reader that
@@ -102,8 +104,8 @@ func (r *rendered) readAt(ctx context.Context, p []byte, off int64, at *tail) (n
 	if off >= r.size || len(p) == 0 {
 		return 0, nil
 	}
-	if r.bytes != nil {
-		return copy(p, r.bytes[off:]), nil
+	if b, err := r.whole(ctx); b != nil || err != nil {
+		return copy(p, b[min(off, int64(len(b))):]), err
 	}
 	var c cursor
 	if at != nil && at.from() <= off && off-at.from() < checkpointBytes && at.next.off > 0 {
@@ -143,6 +145,26 @@ func (r *rendered) readAt(ctx context.Context, p []byte, off int64, at *tail) (n
 		at.next, at.text = c, rest
 	}
 	return n, nil
+}
+
+// whole returns the text of a small document, rendering it if that was put off; nil for a large one.
+func (r *rendered) whole(ctx context.Context) ([]byte, error) {
+	if b := r.bytes.Load(); b != nil {
+		return *b, nil
+	}
+	if r.size > keepBytes {
+		return nil, nil
+	}
+	b := make([]byte, 0, r.size)
+	err := r.doc.walk(ctx, &cursor{}, false, func(part []byte) bool {
+		b = append(b, part...)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.bytes.Store(&b)
+	return b, nil
 }
 
 // tail is where a sequential reader stands: text ends at next.off and was rendered already.

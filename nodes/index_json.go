@@ -32,7 +32,7 @@ type indexFacts struct {
 func factsOf(l *loaded, h *history, li *logicalIndex) *indexFacts {
 	f := &indexFacts{}
 	live := l.liveSet()
-	covers := translate.Cover(h.h, live, l.segments(false))
+	covers := l.coverage(h.h)
 	all, twice := roaring.New(), roaring.New()
 	for _, s := range li.segments {
 		sf := segmentFacts{s: s, cover: &covers[s.ix.Ordinal]}

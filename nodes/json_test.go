@@ -93,8 +93,8 @@ func TestDocumentReadsInPieces(t *testing.T) {
 		if r.size != int64(len(whole)) {
 			t.Fatalf("%d items: size %d, want %d", n, r.size, len(whole))
 		}
-		if n == 9000 && (r.bytes != nil || len(r.points) < 4) {
-			t.Fatalf("%d items: %d checkpoints, kept %v", n, len(r.points), r.bytes != nil)
+		if n == 9000 && (r.bytes.Load() != nil || len(r.points) < 4) {
+			t.Fatalf("%d items: %d checkpoints, kept %v", n, len(r.points), r.bytes.Load() != nil)
 		}
 		var at tail
 		for off := int64(0); off < r.size; off += 100_003 {

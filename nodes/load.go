@@ -11,9 +11,10 @@ import (
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/translate"
 )
 
-// loaded is a manifest with what is read off it alone. It is immutable and shared.
+// loaded is a manifest with what is read off it alone. It is immutable, but for what it keeps, and shared.
 type loaded struct {
 	m       *dataset.Manifest
 	mtime   time.Time // the manifest's timestamp; the file's modification time where it has none
@@ -21,6 +22,20 @@ type loaded struct {
 	logical []*logicalIndex // by name, in byte order of the encoded names
 	fri     friEntry
 	refusal error // why translation is refused; nil = it is not
+
+	once   sync.Once
+	covers []translate.Coverage // of every entry of the index section; set by once
+}
+
+// coverage derives what each entry of the index section may answer for. It is kept, unless the history is broken: what
+// breaks it may be a file that comes back.
+func (l *loaded) coverage(h *fri.History) []translate.Coverage {
+	derive := func() []translate.Coverage { return translate.Cover(h, l.liveSet(), l.segments(false)) }
+	if h.Broken != nil {
+		return derive()
+	}
+	l.once.Do(func() { l.covers = derive() })
+	return l.covers
 }
 
 // friEntry is what the index section says about the FRI (docs/FORMAT.md, "FRI entry").
