@@ -13,6 +13,8 @@ const (
 	// blocks of a later partition, so pieces have to be large there.
 	orderedPiece = 1 << 12
 	mixedPiece   = 1 << 16
+	// sides is the number of states for the right half, by fragment: behind a partition, destinations alternate.
+	sides = 64
 )
 
 // composedReader writes the lines of composed.csv.
@@ -23,7 +25,7 @@ type composedReader struct {
 	row   uint64 // next row to translate
 	piece uint64 // rows that were translated last
 	left  half
-	right side
+	right [sides]side
 	res   translate.Results // rows that were translated
 	done  int               // of them
 }
@@ -81,8 +83,8 @@ func (r *composedReader) fill(ctx context.Context, dst []byte) (int, error) {
 			}
 			pos += r.left.put((*[window]byte)(dst[pos:]), ',')
 			if o.HasAddress() {
-				r.right.moveTo(addrs[i])
-				pos += r.right.put((*[window]byte)(dst[pos:]), ',')
+				a := addrs[i]
+				pos += r.right[a.Frag()%sides].put((*[window]byte)(dst[pos:]), a, ',')
 			}
 			// Both kinds of tail begin with the comma that was just written.
 			*(*[24]byte)(dst[pos-1:]) = tail.text

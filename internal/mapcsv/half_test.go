@@ -107,3 +107,28 @@ func TestHalfPut(t *testing.T) {
 		}
 	})
 }
+
+func TestSidePut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s side
+		var d [window]byte
+		f := frags().Draw(t, "f")
+		for range 30 {
+			if rapid.IntRange(0, 9).Draw(t, "other") == 0 {
+				f = frags().Draw(t, "f")
+			}
+			off := uint32(offsets(f).Draw(t, "off"))
+			for range 20 {
+				n := s.put(&d, fri.Addr(f, off), '\n')
+				if got, want := string(d[:n]), naiveHalf(f, off)+"\n"; got != want {
+					t.Fatalf("got %q, want %q", got, want)
+				}
+				gap := rapid.SampledFrom([]uint32{1, 1, 2, 7, 1000, 10001, 1 << 20}).Draw(t, "gap")
+				if off+gap < off {
+					break
+				}
+				off += gap
+			}
+		}
+	})
+}

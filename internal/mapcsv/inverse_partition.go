@@ -230,8 +230,7 @@ func (r *partitionInverseReader) fill(ctx context.Context, dst []byte) (int, err
 				r.left.refill(f)
 			}
 			pos += r.left.put((*[window]byte)(dst[pos:]), ',')
-			r.old.moveTo(a)
-			pos += r.old.put((*[window]byte)(dst[pos:]), '\n')
+			pos += r.old.put((*[window]byte)(dst[pos:]), a, '\n')
 			r.done++
 		}
 	}
