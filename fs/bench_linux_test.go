@@ -13,7 +13,7 @@ import (
 
 func benchServer(b *testing.B) *server {
 	b.Helper()
-	s := startAt(b, b.TempDir())
+	s := startAt(b, b.TempDir(), "FRIFS_FS_TEST_BENCH=1")
 	if line := s.line(b); line != "ready" {
 		b.Fatal(line)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"os"
 	"sort"
 	"sync/atomic"
 	"time"
@@ -183,13 +184,15 @@ func fakeTree() *fakeDir {
 		few.add(textFile("few/"+name, name), name)
 	}
 	root.add(few, "few")
-	thousands := newFakeDir("thousands")
-	thousands.handy, thousands.volatile = true, true
-	for i := range 20_000 {
-		name := fmt.Sprintf("%d", i)
-		thousands.add(textFile("thousands/"+name, name), name)
+	if os.Getenv("FRIFS_FS_TEST_BENCH") != "" {
+		thousands := newFakeDir("thousands")
+		thousands.handy, thousands.volatile = true, true
+		for i := range 20_000 {
+			name := fmt.Sprintf("%d", i)
+			thousands.add(textFile("thousands/"+name, name), name)
+		}
+		root.add(thousands, "thousands")
 	}
-	root.add(thousands, "thousands")
 	root.add(plain, "plain")
 	root.add(handy, "handy")
 
