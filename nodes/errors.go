@@ -76,6 +76,10 @@ func (t *Tree) failed(op, path string, err error) error {
 	return err
 }
 
+// Report notes a failure that only the layer above can see, such as a request that took too long, for
+// .frifs/errors.jsonl. path is the file's in the tree.
+func (t *Tree) Report(op, path string, err error) { _ = t.failed(op, path, err) }
+
 // appendErrorLine renders a record as one line of JSON.
 func appendErrorLine(b []byte, r ErrorRecord) []byte {
 	b = append(b, `{"time":`...)

@@ -12,9 +12,17 @@ func inode(parts ...string) uint64 {
 	var stack [512]byte
 	b := stack[:0]
 	for _, p := range parts {
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(p)))
-		b = append(b, p...)
+		b = appendPart(b, p)
 	}
+	return hashInode(b)
+}
+
+// appendPart appends one part to what hashInode hashes.
+func appendPart(b []byte, p string) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(p))), p...)
+}
+
+func hashInode(b []byte) uint64 {
 	sum := sha256.Sum256(b)
 	n := binary.LittleEndian.Uint64(sum[:8]) &^ (1 << 63)
 	if n < 2 {

@@ -44,7 +44,7 @@ type friEntry struct {
 	count    int            // entries that are the FRI; more than one spoil each other
 	content  fri.Content
 	err      error // spoils the whole history, before its content is looked at
-	rule     int   // of err, in docs/FORMAT.md, "Validation rules"; 0 = none of them
+	rule     int   // of err, in docs/FORMAT.md, "Validation rules"; 0 = none of them, or err names it itself
 	warnings []string
 }
 
@@ -98,7 +98,7 @@ func findFRI(m *dataset.Manifest) friEntry {
 			}
 		case fri.BrokenFRI:
 			broken = ix
-			f.err, f.rule = fault.New("nodes.FindFRI", m.Path(), fault.Corrupt, "rule 2: %s", r.Warning), 2
+			f.err, f.rule = fault.New("nodes.FindFRI", m.Path(), fault.Corrupt, "%s", r.Warning), 2
 			continue
 		case fri.NotFRI, fri.LookAlike:
 		}
@@ -106,20 +106,22 @@ func findFRI(m *dataset.Manifest) friEntry {
 			f.warnings = append(f.warnings, r.Warning)
 		}
 	}
-	switch {
-	case broken != nil:
+	if broken != nil {
 		f.entry = broken
-		return f
-	case f.count != 1:
+	} else if f.count != 1 {
 		return f
 	}
+	// Rule 1 comes before everything else: what a newer version means, only a newer frifs can tell.
 	if err := fri.CheckIndexVersion(f.indexVersion()); err != nil {
 		f.err, f.rule = err, 1
 		return f
 	}
+	if broken != nil {
+		return f
+	}
 	content, err := fri.ParseDetails(f.entry.PB.GetIndexDetails().GetValue())
 	if err != nil {
-		f.err, f.rule = err, 4
+		f.err = err // names its rule itself
 		return f
 	}
 	f.content = content

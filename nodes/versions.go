@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 	"strconv"
 	"time"
@@ -49,10 +50,21 @@ func (d *versionsDir) entriesOf(v *view) []Entry {
 	v.once.Do(func() {
 		v.entries = make([]Entry, len(v.order))
 		attrs := make([]Attr, len(v.order))
+		digits := make([]byte, 0, 8*len(v.order))
+		ends := make([]int, len(v.order))
 		for k, i := range v.order {
-			n := d.at(v, v.lo+int(i))
-			attrs[k] = Attr{Type: TypeDir, Perm: permDir, Mtime: v.refs[n.i].Object.Modified, Ino: n.dirIno()}
-			v.entries[k] = Entry{Name: n.path[len("versions/"):], Type: TypeDir, Ino: attrs[k].Ino, Attr: &attrs[k]}
+			digits = strconv.AppendUint(digits, v.refs[v.lo+int(i)].Version, 10)
+			ends[k] = len(digits)
+		}
+		names, from := string(digits), 0
+		var buf []byte
+		for k, i := range v.order {
+			name := names[from:ends[k]]
+			from = ends[k]
+			at := v.lo + int(i)
+			buf = v.appendDirKey(buf[:0], d.t.cfg.URI, at, name)
+			attrs[k] = Attr{Type: TypeDir, Perm: permDir, Mtime: v.refs[at].Object.Modified, Ino: hashInode(buf)}
+			v.entries[k] = Entry{Name: name, Type: TypeDir, Ino: attrs[k].Ino, Attr: &attrs[k]}
 		}
 	})
 	return slices.Clone(v.entries)
@@ -95,7 +107,19 @@ func (n version) chainKey() string { return n.v.chainKey(n.i) }
 // dirIno is the inode of the version's directory. Files in it look at older retained versions, so it changes with their
 // number and with the first of them; the files' own inodes tell more exactly.
 func (n version) dirIno() uint64 {
-	return inode(n.t.cfg.URI, n.path, n.key(), strconv.Itoa(n.i), strconv.FormatUint(n.v.refs[0].Version, 10))
+	return hashInode(n.v.appendDirKey(nil, n.t.cfg.URI, n.i, strconv.FormatUint(n.number(), 10)))
+}
+
+// appendDirKey appends what the inode of the directory of the version at position i is made of: dataset, path, identity
+// of the manifest, and the place among the retained versions.
+func (v *view) appendDirKey(b []byte, uri string, i int, name string) []byte {
+	o := &v.refs[i].Object
+	b = appendPart(appendPart(b, uri), "versions")
+	b = appendPart(appendPart(appendPart(b, name), o.Name), o.ETag)
+	for _, n := range [...]uint64{uint64(o.Size), uint64(o.Modified.UnixNano()), uint64(i), v.refs[0].Version} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b
 }
 
 // older returns the retained version before this one.
