@@ -17,7 +17,7 @@ const (
 	// countsKey is the schema metadata key that names the global buffer with the counts.
 	countsKey = "lance:stable_partition:counts_buffer_index"
 	// maxPartitionRows bounds the source rows of one partition; it keeps the table of blocks small.
-	maxPartitionRows = 1 << 36
+	maxPartitionRows = 1 << 34
 	// labelBlockRows is the largest label block: a row's rank in its block must fit 16 bits.
 	labelBlockRows = 1 << 16
 	// gridShare bounds the bytes of grid rows that are compared when one label block is loaded.
@@ -229,7 +229,7 @@ func (p *Partition) layout(h countsHeader) {
 	if p.rows == 1 {
 		p.recip = math.MaxUint64 // never met: 16 or more blocks of one row are joined
 	} else {
-		// Exact for positions below 2^36 and blocks of at most 2^16 rows.
+		// Exact for positions below 2^34 and blocks of at most 2^16 rows.
 		q, r := bits.Div64(1, 0, p.rows)
 		if r > 0 {
 			q++

@@ -136,7 +136,7 @@ func TestPartitionOtherSizes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			content := lancetest.File{Major: 2, Minor: 1, Rows: 5, Columns: c.columns, Globals: []lancetest.Buffer{lancetest.Bytes(c.counts)},
 				Metadata: map[string]string{"lance:stable_partition:counts_buffer_index": "1"}}.Build()
-			_, err := rowmap.OpenPartition(context.Background(), vector(int(content.Size())), content, rowmap.Options{})
+			_, err := rowmap.OpenPartition(t.Context(), vector(int(content.Size())), content, rowmap.Options{})
 			wantError(t, err, fault.Corrupt, c.text)
 		})
 	}
@@ -168,7 +168,7 @@ func TestPartitionBadLabels(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := golden(t, "rm21")
 			c.change(b)
-			ctx := context.Background()
+			ctx := t.Context()
 			for name, use := range map[string]func(p *rowmap.Partition) error{
 				"Forward": func(p *rowmap.Partition) error {
 					return p.Forward(ctx, []fri.RowAddr{fri.Addr(3, 0)}, make([]fri.RowAddr, 1), make([]rowmap.Status, 1))
@@ -225,7 +225,7 @@ func TestPartitionBadBlock(t *testing.T) {
 			n := newNaive(tr, l.Labels)
 			for _, block := range []int{0, 2, 1} {
 				out, st := make([]fri.RowAddr, 65536), make([]rowmap.Status, 65536)
-				err := p.ForwardRun(context.Background(), 0, uint64(block)*65536, out, st)
+				err := p.ForwardRun(t.Context(), 0, uint64(block)*65536, out, st)
 				if block == 1 {
 					wantError(t, err, fault.Corrupt, "")
 					continue
@@ -239,7 +239,7 @@ func TestPartitionBadBlock(t *testing.T) {
 					}
 				}
 			}
-			_, err = p.InverseWindow(context.Background(), 0, 0, 10)
+			_, err = p.InverseWindow(t.Context(), 0, 0, 10)
 			wantError(t, err, fault.Corrupt, "")
 		})
 	}
@@ -251,7 +251,7 @@ func TestPartitionBadArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
+	ctx := t.Context()
 	out, st := make([]fri.RowAddr, 1), make([]rowmap.Status, 1)
 	for name, err := range map[string]error{
 		"Forward, a destination": p.Forward(ctx, []fri.RowAddr{fri.Addr(10, 0)}, out, st),
@@ -299,7 +299,7 @@ func TestPartitionChecks(t *testing.T) {
 	if before["row_map_totals"] != "ok" || before["row_map_labels"] != "open: made on 0 of 5 rows so far" {
 		t.Errorf("before reading: %v", before)
 	}
-	if _, err := p.Labels(context.Background(), 0); err != nil {
+	if _, err := p.Labels(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if after := state(); after["row_map_labels"] != "open: made on 5 of 5 rows so far" || after["row_map_grid"] != "open: made on 3 of 3 blocks so far" {
@@ -318,11 +318,11 @@ func TestPartitionSequence(t *testing.T) {
 		for d := range dests {
 			rows := len(n.inverse[d])
 			for off := 0; off < rows; off += 1500 {
-				if cache == 0 && d > 6 { // no cache at all: every run is a pass
-					return
+				if cache == 0 && d > 3 { // without a cache every run loads its blocks anew
+					break
 				}
 				out := make([]fri.RowAddr, min(1500, rows-off))
-				if err := p.InverseRun(context.Background(), d, uint64(off), out); err != nil {
+				if err := p.InverseRun(t.Context(), d, uint64(off), out); err != nil {
 					t.Fatal(err)
 				}
 				for i, a := range out {
@@ -344,7 +344,7 @@ func TestPartitionConcurrent(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 6 {
 		wg.Go(func() {
-			ctx := context.Background()
+			ctx := t.Context()
 			addrs := make([]fri.RowAddr, 3000)
 			for i := range addrs {
 				k := (i*7919 + g*104729) % 150000
@@ -383,13 +383,13 @@ func TestPartitionConcurrent(t *testing.T) {
 
 func TestPartitionCancelled(t *testing.T) {
 	p, _ := open(t, rowmaptest.Labels{Labels: randomLabels(1000, 3, 5, 1), Destinations: 3, BlockRows: 100}, 1<<20)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := p.ForwardRun(ctx, 0, 0, make([]fri.RowAddr, 10), make([]rowmap.Status, 10))
 	if fault.KindOf(err) != fault.Cancelled {
 		t.Fatalf("got %v, want cancelled", err)
 	}
-	if err := p.ForwardRun(context.Background(), 0, 0, make([]fri.RowAddr, 10), make([]rowmap.Status, 10)); err != nil {
+	if err := p.ForwardRun(t.Context(), 0, 0, make([]fri.RowAddr, 10), make([]rowmap.Status, 10)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -428,7 +428,7 @@ func FuzzCounts(f *testing.F) {
 				tr.Destinations = append(tr.Destinations, d)
 			}
 		}
-		p, err := rowmap.OpenPartition(context.Background(), tr, content, rowmap.Options{})
+		p, err := rowmap.OpenPartition(t.Context(), tr, content, rowmap.Options{})
 		if err != nil {
 			if k := fault.KindOf(err); k != fault.Corrupt && k != fault.Unsupported {
 				t.Fatalf("kind %v: %v", k, err)
@@ -436,7 +436,7 @@ func FuzzCounts(f *testing.F) {
 			return
 		}
 		out, st := make([]fri.RowAddr, len(labels)), make([]rowmap.Status, len(labels))
-		if err := p.ForwardRun(context.Background(), 0, 0, out, st); err != nil {
+		if err := p.ForwardRun(t.Context(), 0, 0, out, st); err != nil {
 			if k := fault.KindOf(err); k != fault.Corrupt {
 				t.Fatalf("kind %v: %v", k, err)
 			}
@@ -448,7 +448,7 @@ func FuzzCounts(f *testing.F) {
 			}
 			var back [1]fri.RowAddr
 			var bst [1]rowmap.Status
-			if err := p.Inverse(context.Background(), []fri.RowAddr{a}, back[:], bst[:]); err != nil || back[0] != fri.Addr(1, uint32(i)) {
+			if err := p.Inverse(t.Context(), []fri.RowAddr{a}, back[:], bst[:]); err != nil || back[0] != fri.Addr(1, uint32(i)) {
 				t.Fatalf("row %d -> %v -> %v %v, %v", i, a, back[0], bst[0], err)
 			}
 		}

@@ -1,7 +1,6 @@
 package rowmap_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -15,7 +14,7 @@ func openPattern(b *testing.B, p rowmaptest.Pattern, cache int64) *rowmap.Partit
 	b.Helper()
 	p.Deleted, p.SourceRows, p.FirstID = 0.05, 10_000_000, 7
 	t, f := p.Build()
-	m, err := rowmap.OpenPartition(context.Background(), t, f, rowmap.Options{Cache: rowmap.NewCache(cache)})
+	m, err := rowmap.OpenPartition(b.Context(), t, f, rowmap.Options{Cache: rowmap.NewCache(cache)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +32,7 @@ func BenchmarkPartitionOpen(b *testing.B) {
 			t, f := rowmaptest.Pattern{Rows: 1_000_000_000, SourceRows: 10_000_000, Destinations: dests, Deleted: 0.05, Encoding: rowmaptest.Packed}.Build()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := rowmap.OpenPartition(context.Background(), t, f, rowmap.Options{}); err != nil {
+				if _, err := rowmap.OpenPartition(b.Context(), t, f, rowmap.Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -50,7 +49,7 @@ func BenchmarkPartitionLoad(b *testing.B) {
 				b.ReportAllocs()
 				i := 0
 				for b.Loop() {
-					if _, err := p.Labels(context.Background(), i); err != nil {
+					if _, err := p.Labels(b.Context(), i); err != nil {
 						b.Fatal(err)
 					}
 					if i++; i == p.LabelBlocks()-1 {
@@ -80,7 +79,7 @@ func BenchmarkPartitionForwardRun(b *testing.B) {
 				for s, d := range p.Sources() {
 					for off := uint64(0); off < d.PhysicalRows; off += uint64(c.batch) {
 						n := min(uint64(c.batch), d.PhysicalRows-off)
-						if err := p.ForwardRun(context.Background(), s, off, out[:n], st[:n]); err != nil {
+						if err := p.ForwardRun(b.Context(), s, off, out[:n], st[:n]); err != nil {
 							b.Fatal(err)
 						}
 					}
@@ -122,12 +121,12 @@ func BenchmarkPartitionForwardRandom(b *testing.B) {
 			p := openPattern(b, rowmaptest.Pattern{Rows: c.rows, Destinations: c.dests, Encoding: rowmaptest.Packed}, c.cache)
 			addrs := randomAddrs(p, max(1<<20, c.batch))
 			out, st := make([]fri.RowAddr, c.batch), make([]rowmap.Status, c.batch)
-			if err := p.Forward(context.Background(), addrs[:c.batch], out, st); err != nil {
+			if err := p.Forward(b.Context(), addrs[:c.batch], out, st); err != nil {
 				b.Fatal(err)
 			}
 			at := 0
 			for b.Loop() {
-				if err := p.Forward(context.Background(), addrs[at:at+c.batch], out, st); err != nil {
+				if err := p.Forward(b.Context(), addrs[at:at+c.batch], out, st); err != nil {
 					b.Fatal(err)
 				}
 				if at += c.batch; at+c.batch > len(addrs) {
@@ -148,11 +147,11 @@ func BenchmarkPartitionInverseRandom(b *testing.B) {
 		addrs[i] = fri.Addr(d.Frag(), uint32(rnd.Uint64N(d.PhysicalRows)))
 	}
 	out, st := make([]fri.RowAddr, len(addrs)), make([]rowmap.Status, len(addrs))
-	if err := p.Inverse(context.Background(), addrs, out, st); err != nil {
+	if err := p.Inverse(b.Context(), addrs, out, st); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := p.Inverse(context.Background(), addrs, out, st); err != nil {
+		if err := p.Inverse(b.Context(), addrs, out, st); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -171,7 +170,7 @@ func BenchmarkPartitionInverseRun(b *testing.B) {
 			pass := func() {
 				for d, f := range p.Destinations() {
 					for off := uint64(0); off < f.PhysicalRows; off += uint64(len(out)) {
-						if err := p.InverseRun(context.Background(), d, off, out[:min(uint64(len(out)), f.PhysicalRows-off)]); err != nil {
+						if err := p.InverseRun(b.Context(), d, off, out[:min(uint64(len(out)), f.PhysicalRows-off)]); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -59,7 +59,7 @@ func TestPartitionGolden(t *testing.T) {
 			want := []fri.RowAddr{fri.Addr(10, 0), fri.Addr(11, 0), 0, fri.Addr(10, 1), fri.Addr(11, 1), 0}
 			wantStatus := []rowmap.Status{rowmap.Moved, rowmap.Moved, rowmap.Dropped, rowmap.Moved, rowmap.Moved, rowmap.OutOfRange}
 			out, st := make([]fri.RowAddr, 6), make([]rowmap.Status, 6)
-			if err := p.Forward(context.Background(), addrs, out, st); err != nil {
+			if err := p.Forward(t.Context(), addrs, out, st); err != nil {
 				t.Fatal(err)
 			}
 			for i := range addrs {
@@ -68,7 +68,7 @@ func TestPartitionGolden(t *testing.T) {
 				}
 			}
 			for b, want := range [][]uint32{{0, 0}, {1, 1}, {2, 1}, {2, 2}} {
-				row, err := p.GridRow(context.Background(), int64(b-1))
+				row, err := p.GridRow(t.Context(), int64(b-1))
 				if err != nil || row[0] != want[0] || row[1] != want[1] {
 					t.Errorf("grid row %d = %v, %v; want %v", b-1, row, err, want)
 				}
@@ -195,7 +195,7 @@ func TestPartitionReal(t *testing.T) {
 					}
 					var out [1]fri.RowAddr
 					var st [1]rowmap.Status
-					if err := p.Forward(context.Background(), []fri.RowAddr{got}, out[:], st[:]); err != nil {
+					if err := p.Forward(t.Context(), []fri.RowAddr{got}, out[:], st[:]); err != nil {
 						t.Fatal(err)
 					}
 					got, dropped = out[0], st[0] == rowmap.Dropped
@@ -219,7 +219,7 @@ func TestPartitionReal(t *testing.T) {
 // checkInverseOfForward checks that Inverse undoes ForwardRun on every source row.
 func checkInverseOfForward(t *testing.T, p *rowmap.Partition) {
 	t.Helper()
-	ctx := context.Background()
+	ctx := t.Context()
 	for s, d := range p.Sources() {
 		out, st := make([]fri.RowAddr, d.PhysicalRows), make([]rowmap.Status, d.PhysicalRows)
 		if err := p.ForwardRun(ctx, s, 0, out, st); err != nil {

@@ -146,7 +146,7 @@ func (p *Partition) InverseRun(ctx context.Context, dst int, off uint64, out []f
 		uint64(len(out)) > p.t.Destinations[dst].PhysicalRows-off {
 		return fault.New("rowmap.InverseRun", "", fault.Invalid, "destination %d of %d has no %d rows from %d", dst, len(p.t.Destinations), len(out), off)
 	}
-	if p.seq.next(p.destStart[dst]+off, len(out)) && !p.ordersFit() {
+	if p.seq.next(p.destStart[dst]+off, len(out)) && p.windowsPay() {
 		return p.windowRun(ctx, p.destStart[dst]+off, out)
 	}
 	var hint blockHint

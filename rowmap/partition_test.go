@@ -53,7 +53,7 @@ func (n *naive) at(a fri.RowAddr) (fri.RowAddr, rowmap.Status) {
 func open(t testing.TB, l rowmaptest.Labels, cache int64) (*rowmap.Partition, *fri.Transition) {
 	t.Helper()
 	tr, file := l.Build()
-	p, err := rowmap.OpenPartition(context.Background(), tr, file, rowmap.Options{Cache: rowmap.NewCache(cache)})
+	p, err := rowmap.OpenPartition(t.Context(), tr, file, rowmap.Options{Cache: rowmap.NewCache(cache)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestPartitionAgainstNaive(t *testing.T) {
 			}
 		}
 		tr, file := l.Build()
-		p, err := rowmap.OpenPartition(context.Background(), tr, file, rowmap.Options{Cache: rowmap.NewCache(1 << 20)})
+		p, err := rowmap.OpenPartition(t.Context(), tr, file, rowmap.Options{Cache: rowmap.NewCache(1 << 20)})
 		if err != nil {
 			t.Fatal(err)
 		}

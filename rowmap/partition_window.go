@@ -248,13 +248,17 @@ func (p *Partition) untouched(ctx context.Context, i, lo, hi int) (bool, error) 
 	return true, nil
 }
 
+// windowWidth is the bytes of a window's row.
+func (p *Partition) windowWidth() int64 {
+	if p.joined == 0 {
+		return 8
+	}
+	return 2
+}
+
 // windowRows is the number of rows of the windows that InverseRun makes.
 func (p *Partition) windowRows() uint64 {
-	width := uint64(2)
-	if p.joined == 0 {
-		width = 8
-	}
-	return max(uint64(min(windowBytes, max(p.cache.budget, 0)/3))/width, labelBlockRows)
+	return max(uint64(min(windowBytes, max(p.cache.budget, 0)/3)/p.windowWidth()), labelBlockRows)
 }
 
 // windowRun answers a run of consecutive destination rows from cached windows.
@@ -283,10 +287,11 @@ func (p *Partition) windowRun(ctx context.Context, row uint64, out []fri.RowAddr
 	return nil
 }
 
-// ordersFit reports whether the orders of all blocks fit half of the cache, so that windows would not pay.
-func (p *Partition) ordersFit() bool {
+// windowsPay reports whether windows are of use: the orders of all blocks do not fit half of the cache, and a window
+// does, so that it is still there for the next run.
+func (p *Partition) windowsPay() bool {
 	per := 2*int64(p.rows) + 8*int64(p.null)
-	return per*int64(p.LabelBlocks()) <= p.cache.budget/2
+	return per*int64(p.LabelBlocks()) > p.cache.budget/2 && p.windowWidth()*int64(p.windowRows()) <= p.cache.budget/2
 }
 
 const (

@@ -81,7 +81,7 @@ func TestBadContainers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := c.change(golden(t, "mini22"))
-			ctx := context.Background()
+			ctx := t.Context()
 			f, err := lancefile.Open(ctx, bytes.NewReader(b), int64(len(b)))
 			if err == nil {
 				_, err = lancefile.OpenColumn[uint64](ctx, f, 0)
@@ -114,7 +114,7 @@ func TestBadGlobalBuffers(t *testing.T) {
 			b := bytes.Clone(whole)
 			put64(b, table+16*c.entry, c.off)
 			put64(b, table+16*c.entry+8, c.n)
-			_, err := lancefile.Open(context.Background(), bytes.NewReader(b), int64(len(b)))
+			_, err := lancefile.Open(t.Context(), bytes.NewReader(b), int64(len(b)))
 			if c.wantErrNot {
 				if err != nil {
 					t.Fatal(err)
@@ -127,7 +127,7 @@ func TestBadGlobalBuffers(t *testing.T) {
 	// More bytes in buffers than lie before the column metadata: upstream computes the rest by subtraction.
 	b := bytes.Clone(whole)
 	put64(b, table+24, uint64(len(b))-128)
-	_, err := lancefile.Open(context.Background(), bytes.NewReader(b), int64(len(b)))
+	_, err := lancefile.Open(t.Context(), bytes.NewReader(b), int64(len(b)))
 	wantError(t, err, fault.Corrupt, "more than lie before the column metadata")
 }
 
@@ -320,7 +320,7 @@ func TestBadBuffers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := bytes.Clone(whole)
 			b[i+c.at] = c.v
-			_, err := lancefile.OpenColumn[uint16](context.Background(), open(t, b), 1)
+			_, err := lancefile.OpenColumn[uint16](t.Context(), open(t, b), 1)
 			if c.text == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -335,7 +335,7 @@ func TestBadBuffers(t *testing.T) {
 	whole = f.Build().All()
 	i = bytes.Index(whole, []byte{0x12, 3, 0x80, 0x80, 0x40})
 	whole[i+4] = 0x7F
-	_, err := lancefile.OpenColumn[uint16](context.Background(), open(t, whole), 1)
+	_, err := lancefile.OpenColumn[uint16](t.Context(), open(t, whole), 1)
 	wantError(t, err, fault.Corrupt, "buffer 0 (2080768 bytes at 64) lies outside the file")
 }
 
@@ -361,7 +361,7 @@ func TestReadErrors(t *testing.T) {
 	wantError(t, readAll(failing{b, down, 100000}, int64(len(b))), fault.Unavailable, "down")
 	wantError(t, readAll(failing{b, io.EOF, 100000}, int64(len(b))), fault.Corrupt, "the file ends after byte 0")
 	wantError(t, readAll(bytes.NewReader(b[:len(b)-100]), int64(len(b))), fault.Corrupt, "the file ends after byte")
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	file, err := lancefile.Open(ctx, bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
@@ -375,24 +375,24 @@ func TestReadErrors(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || fault.KindOf(err) != fault.Cancelled {
 		t.Fatalf("got %v, want cancelled", err)
 	}
-	_, err = c.Read(context.Background(), 39990, make([]uint16, 11), nil)
+	_, err = c.Read(t.Context(), 39990, make([]uint16, 11), nil)
 	wantError(t, err, fault.Invalid, "no rows [39990, 40001)")
-	if _, err := c.Read(context.Background(), 40000, nil, nil); err != nil {
+	if _, err := c.Read(t.Context(), 40000, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err = lancefile.OpenColumn[uint16](context.Background(), file, 1)
+	_, err = lancefile.OpenColumn[uint16](t.Context(), file, 1)
 	wantError(t, err, fault.Invalid, "column 1 of 1")
 }
 
 // TestNullsNotAccepted reads a null without a place for it.
 func TestNullsNotAccepted(t *testing.T) {
-	c, err := lancefile.OpenColumn[uint16](context.Background(), open(t, golden(t, "mini22")), 1)
+	c, err := lancefile.OpenColumn[uint16](t.Context(), open(t, golden(t, "mini22")), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Read(context.Background(), 0, make([]uint16, 3), nil)
+	_, err = c.Read(t.Context(), 0, make([]uint16, 3), nil)
 	wantError(t, err, fault.Corrupt, `column 1 "label", page 0: 1 null values`)
-	if _, err := c.Read(context.Background(), 2, make([]uint16, 1), nil); err != nil {
+	if _, err := c.Read(t.Context(), 2, make([]uint16, 1), nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -163,15 +163,12 @@ func (c *Column[T]) wrap(number int, off uint64, err error) error {
 	if number >= 0 {
 		where += fmt.Sprintf(", page %d", number)
 	}
-	kind := fault.KindOf(err)
-	if u, ok := err.(*unknownError); ok {
-		return fault.New("lancefile.Column", at(off), fault.Unsupported, "%w in %s", u, where)
+	if isUnknown(err) {
+		return fault.New("lancefile.Column", at(off), fault.Unsupported, "%w in %s", err, where)
 	}
+	kind := fault.KindOf(err)
 	if kind == fault.Unknown {
 		kind = fault.Corrupt
-		if isUnknown(err) {
-			kind = fault.Unsupported
-		}
 	}
 	return fault.New("lancefile.Column", at(off), kind, "%s: %w", where, err)
 }

@@ -1,7 +1,6 @@
 package lancefile_test
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -527,7 +526,7 @@ func fileOf(v lancefile.Version, bits int, pages ...lancetest.Page) lancetest.Fi
 func checkRows[T lancefile.Element](t *testing.T, rnd *rand.Rand, file lancetest.File, rows []int64) {
 	t.Helper()
 	content := file.Build()
-	ctx := context.Background()
+	ctx := t.Context()
 	f, err := lancefile.Open(ctx, content, content.Size())
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package lancefile_test
 
 import (
 	"bytes"
-	"context"
 	"math/rand/v2"
 	"testing"
 
@@ -27,7 +26,7 @@ func classified(t *testing.T, err error) {
 
 // readColumn reads some ranges of a column; what is read twice must be the same.
 func readColumn[T lancefile.Element](t *testing.T, f *lancefile.File, i int) {
-	c, err := lancefile.OpenColumn[T](context.Background(), f, i)
+	c, err := lancefile.OpenColumn[T](t.Context(), f, i)
 	if err != nil {
 		classified(t, err)
 		return
@@ -37,12 +36,12 @@ func readColumn[T lancefile.Element](t *testing.T, f *lancefile.File, i int) {
 		n := min(n, c.Rows()-from)
 		a, b := make([]T, n), make([]T, n)
 		x, y := make([]uint64, (n+63)/64), make([]uint64, (n+63)/64)
-		seen, err := c.Read(context.Background(), from, a, x)
+		seen, err := c.Read(t.Context(), from, a, x)
 		if err != nil {
 			classified(t, err)
 			continue
 		}
-		again, err := c.Read(context.Background(), from, b, y)
+		again, err := c.Read(t.Context(), from, b, y)
 		if err != nil || again != seen {
 			t.Fatalf("second read: %d nulls, %v; first: %d", again, err, seen)
 		}
@@ -70,7 +69,7 @@ func FuzzFile(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		file, err := lancefile.Open(context.Background(), bytes.NewReader(b), int64(len(b)))
+		file, err := lancefile.Open(t.Context(), bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			classified(t, err)
 			return
@@ -89,7 +88,7 @@ func FuzzFooter(f *testing.F) {
 	f.Add(whole[len(whole)-88:], uint8(10))
 	f.Fuzz(func(t *testing.T, tail []byte, cut uint8) {
 		b := append(bytes.Clone(whole[:len(whole)-int(cut)]), tail...)
-		file, err := lancefile.Open(context.Background(), bytes.NewReader(b), int64(len(b)))
+		file, err := lancefile.Open(t.Context(), bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			classified(t, err)
 			return
@@ -135,7 +134,7 @@ func FuzzPage(f *testing.F) {
 			p.Buffers = append(p.Buffers, lancetest.Bytes(x))
 		}
 		content := fileOf(v, 16, p).Build()
-		file, err := lancefile.Open(context.Background(), content, content.Size())
+		file, err := lancefile.Open(t.Context(), content, content.Size())
 		if err != nil {
 			t.Fatal(err)
 		}

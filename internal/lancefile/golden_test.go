@@ -2,7 +2,6 @@ package lancefile_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
 	"os"
 	"path/filepath"
@@ -34,7 +33,7 @@ func golden(t testing.TB, name string) []byte {
 
 func open(t testing.TB, b []byte) *lancefile.File {
 	t.Helper()
-	f, err := lancefile.Open(context.Background(), bytes.NewReader(b), int64(len(b)))
+	f, err := lancefile.Open(t.Context(), bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +43,12 @@ func open(t testing.TB, b []byte) *lancefile.File {
 // read decodes a whole column; nulls come as -1.
 func read[T lancefile.Element](t testing.TB, f *lancefile.File, i int) []int64 {
 	t.Helper()
-	c, err := lancefile.OpenColumn[T](context.Background(), f, i)
+	c, err := lancefile.OpenColumn[T](t.Context(), f, i)
 	if err != nil {
 		t.Fatal(err)
 	}
 	values, bits := make([]T, c.Rows()), make([]uint64, (c.Rows()+63)/64)
-	n, err := c.Read(context.Background(), 0, values, bits)
+	n, err := c.Read(t.Context(), 0, values, bits)
 	if err != nil {
 		t.Fatal(err)
 	}

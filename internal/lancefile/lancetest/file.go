@@ -202,8 +202,8 @@ func (c *Content) page(p Page, first uint64) *pb.ColumnMetadata_Page {
 }
 
 func direct(url string, value []byte) *pb.ColumnEncoding {
-	any := marshal(&pb.AnyValue{TypeUrl: url, Value: value})
-	return &pb.ColumnEncoding{Location: &pb.ColumnEncoding_Direct_{Direct: &pb.ColumnEncoding_Direct{Encoding: any}}}
+	value = marshal(&pb.AnyValue{TypeUrl: url, Value: value})
+	return &pb.ColumnEncoding{Location: &pb.ColumnEncoding_Direct_{Direct: &pb.ColumnEncoding_Direct{Encoding: value}}}
 }
 
 func entry(t []byte, off, n int64) []byte {
