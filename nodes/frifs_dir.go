@@ -2,10 +2,8 @@ package nodes
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // frifsDir is .frifs/: how the mount is doing. Its files are live.
@@ -82,33 +80,6 @@ func (t *Tree) gauges() []Gauge {
 		gs = append(gs, t.cfg.Gauges()...)
 	}
 	return gs
-}
-
-// metrics is .frifs/metrics in the Prometheus text format.
-func (t *Tree) metrics(context.Context) ([]byte, error) {
-	var b strings.Builder
-	for _, g := range t.gauges() {
-		kind := "gauge"
-		if strings.HasSuffix(g.Name, "_total") {
-			kind = "counter"
-		}
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n%s %s\n", g.Name, g.Help, g.Name, kind, g.Name, formatFloat(g.Value))
-	}
-	for _, m := range []struct {
-		name, kind, help string
-		value            func(CacheStats) float64
-	}{
-		{"frifs_cache_bytes", "gauge", "Estimated bytes held.", func(s CacheStats) float64 { return float64(s.Bytes) }},
-		{"frifs_cache_entries", "gauge", "Entries held.", func(s CacheStats) float64 { return float64(s.Entries) }},
-		{"frifs_cache_hits_total", "counter", "Answers from the cache.", func(s CacheStats) float64 { return float64(s.Hits) }},
-		{"frifs_cache_misses_total", "counter", "Loads.", func(s CacheStats) float64 { return float64(s.Misses) }},
-	} {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, m.kind)
-		for _, c := range t.caches() {
-			fmt.Fprintf(&b, "%s{cache=%q} %s\n", m.name, c.name, formatFloat(m.value(c.CacheStats)))
-		}
-	}
-	return []byte(b.String()), nil
 }
 
 func formatFloat(v float64) string {

@@ -132,7 +132,12 @@ func startMount(ctx context.Context, cmd *cobra.Command, t *target, uri, mountpo
 	opt.SourceDir = src.dir
 	opt.OpTimeout = t.opTimeout
 	opt.OnError = func(f fs.Failure) {
-		log.Log(ctx, levelOf(f), "request failed", slog.String("op", f.Op), slog.String("path", f.Path), slog.Any("error", f.Err))
+		level := slog.LevelDebug
+		if unseen(f) {
+			src.tree.Report(f.Op, f.Path, f.Err)
+			level = slog.LevelWarn
+		}
+		log.Log(ctx, level, "request failed", slog.String("op", f.Op), slog.String("path", f.Path), slog.Any("error", f.Err))
 	}
 	srv, err := fs.Mount(context.WithoutCancel(ctx), src.root, mountpoint, opt)
 	if err != nil {
@@ -156,15 +161,9 @@ func mountGauges(srv *fs.Server) []nodes.Gauge {
 	}
 }
 
-// levelOf is the level at which a failed request is logged. The tree logs failures of its files itself; what it cannot
-// know of is that a request took too long, or that it was our own fault.
-func levelOf(f fs.Failure) slog.Level {
-	switch f.Kind {
-	case fault.TimedOut, fault.Unknown:
-		return slog.LevelWarn
-	}
-	return slog.LevelDebug
-}
+// unseen reports whether the tree cannot know of a failed request: that it took too long, or that it was our own fault.
+// The tree notes failures of its files itself.
+func unseen(f fs.Failure) bool { return f.Kind == fault.TimedOut || f.Kind == fault.Unknown }
 
 // memoryLimit is the soft limit of the process for a budget of cached bytes: room for as much garbage and a base.
 func memoryLimit(budget int64) int64 {
