@@ -3,13 +3,11 @@ package nodes
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/dataset"
 )
-
-// maxLanceDestinations is the most destinations of a stable partition that Lance 14.0.2 opens.
-const maxLanceDestinations = 65_535
 
 // advice says what this version means for Lance itself: which releases answer wrongly, fail, or use no index. It goes by
 // the manifest and the history alone (docs/DESIGN.md, "Meaning").
@@ -65,39 +63,22 @@ func duplicateAdvice(l *loaded) []string {
 	return out
 }
 
-// recordAdvice says what the records of the history do to Lance as a whole.
+// recordAdvice says what the records of the history do to Lance as a whole. The history's own warnings name it where
+// the bytes alone tell.
 func recordAdvice(m *dataset.Manifest, h *fri.History) []string {
 	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	unsupported, invalid := 0, 0
+	for _, w := range h.Warnings {
+		if strings.Contains(w.Message, "Lance") {
+			out = append(out, w.String())
+		}
+	}
 	for _, t := range h.Transitions {
-		switch t.Kind {
-		case fri.Unsupported:
-			unsupported++
-		case fri.Invalid:
-			invalid++
-		}
-		if p := t.Partition; p != nil && t.Usable() {
-			if len(t.Destinations) > maxLanceDestinations {
-				say("record %d has %d destinations: Lance 13.0.0 and 14.0.2 refuse more than %d and then cannot list any index of this table", t.Record, len(t.Destinations), maxLanceDestinations)
-			}
-			if p.BaseID != nil && !hasBase(m, *p.BaseID) {
-				say("record %d names base %d, which the manifest does not have: Lance 14.0.2 cannot list any index of this table", t.Record, *p.BaseID)
-			}
-		}
-	}
-	if h.Tagged && (unsupported > 0 || h.UnknownRecords > 0) {
-		say("the history holds %d record(s) that are not supported and %d unknown one(s): Lance 13.0.0 and 14.0.2 use no user index of this version at all; queries scan", unsupported, h.UnknownRecords)
-	}
-	if invalid > 0 {
-		if h.Tagged {
-			say("%d record(s) break the format: Lance 13.0.0 and 14.0.2 refuse the whole fragment reuse index", invalid)
-		} else {
-			say("%d record(s) break the format: Lance 12.0.0 to 14.0.2 refuse to list the indices of this table", invalid)
+		if p := t.Partition; p != nil && t.Usable() && p.BaseID != nil && !hasBase(m, *p.BaseID) {
+			out = append(out, fmt.Sprintf("record %d names base %d, which the manifest does not have: Lance 14.0.2 cannot list any index of this table", t.Record, *p.BaseID))
 		}
 	}
 	if h.Tagged && m.StableRowIDs() {
-		say("a tagged history on a table with stable row ids is invalid: Lance refuses it")
+		out = append(out, "a tagged history on a table with stable row ids is invalid: Lance refuses it")
 	}
 	return out
 }

@@ -111,6 +111,10 @@ func TestSplicedTables(t *testing.T) {
 			if c.errors == "" || c.warnings != "" { // beside an error a warning may say what Lance does
 				mentions(t, "warnings", ws, c.warnings)
 			}
+			if c.warnings != "" && strings.Contains(strings.Join(ws, " "), "Lance") {
+				v := decode[versionDoc](t, tr, "latest/version.json")
+				mentions(t, "advice", v.Advice, "Lance")
+			}
 			d := indexOfType(t, tr, "BTREE")
 			straddle := slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.Contains(w, "straddle") })
 			if straddle != c.straddle || (len(d.Segments[0].Straddles) > 0) != c.straddle {
