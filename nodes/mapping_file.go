@@ -31,10 +31,25 @@ func (f *mapFile) Class() Class { return f.class }
 // openedFileCost is what an open mapping file is taken to hold, in bytes.
 const openedFileCost = 64 << 10
 
+// file opens the file, or gives it as it was opened before. One that is opened again must have the size that was told
+// before: a row map that was missing then and is there now, or the other way round, makes other lines.
 func (f *mapFile) file(ctx context.Context) (mapcsv.File, error) {
 	return f.t.files.get(ctx, f.ino, func(ctx context.Context) (mapcsv.File, int64, error) {
 		m, err := f.open(ctx)
-		return m, openedFileCost, err
+		if err != nil {
+			return nil, 0, err
+		}
+		if a, ok := f.peek(); ok {
+			size, err := m.Size(ctx)
+			if err != nil {
+				return nil, 0, err
+			}
+			if size != a.Size {
+				return nil, 0, fault.New("open", f.path, fault.Stale,
+					"what this file is made from has changed: it has %d bytes now, and had %d when its size was told", size, a.Size)
+			}
+		}
+		return m, openedFileCost, nil
 	})
 }
 
