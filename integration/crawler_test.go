@@ -63,9 +63,6 @@ func manyVersions(t testing.TB, n uint64) string {
 // What people and their shells do without thinking, on a store with 50 ms latency: no cost class above C1, and few
 // requests (docs/DESIGN.md, "Cost classes").
 func TestCrawlers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute by its nature: a slow store")
-	}
 	const versions = 100
 	table := manyVersions(t, versions)
 	m, calls := slow(t, table, "-delay", "50ms")
