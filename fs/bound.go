@@ -66,10 +66,10 @@ func (r *runner) run(caller context.Context, op string, limit time.Duration, wor
 		defer t.Stop()
 		select {
 		case err := <-done:
-			if err == nil || fault.Is(err, fault.Cancelled) {
+			if fault.Is(err, fault.Cancelled) {
 				break
 			}
-			return true, err
+			return true, err // done after all, maybe with a handle that only the caller can close
 		case <-t.C:
 			r.abandoned.Add(1)
 			if !state.CompareAndSwap(working, left) {

@@ -15,6 +15,8 @@ type mapFile struct {
 	t     *Tree
 	class Class
 	open  func(ctx context.Context) (mapcsv.File, error)
+	// measure gives the size where it can be had without opening; nil where it cannot.
+	measure func(ctx context.Context) (int64, error)
 }
 
 var (
@@ -66,6 +68,10 @@ func (f *mapFile) size(ctx context.Context) (int64, error) {
 		})
 	}
 	return f.t.sizes.get(ctx, f.ino, func(ctx context.Context) (int64, int64, error) {
+		if f.measure != nil {
+			n, err := f.measure(ctx)
+			return n, 0, err
+		}
 		m, err := f.file(ctx)
 		if err != nil {
 			return 0, 0, err
@@ -132,8 +138,17 @@ func (h *mapHandle) Close() error { return nil }
 // scan/, inverse.csv. rel is its directory below the version.
 func (n version) mappingFile(l *loaded, rel string, seq int, name string) *mapFile {
 	f := &mapFile{base: n.base(rel+"/"+name, n.key(), l.mtime), t: n.t, class: C1}
-	if name == "inverse.csv" {
+	switch name {
+	case "inverse.csv":
 		f.class = C2
+	case "mapping.csv":
+		f.measure = func(ctx context.Context) (int64, error) {
+			_, _, t, err := n.transition(ctx, seq)
+			if err != nil {
+				return 0, err
+			}
+			return mapcsv.MappingSize(t.Sources, t.Destinations)
+		}
 	}
 	f.open = func(ctx context.Context) (mapcsv.File, error) {
 		l, h, t, err := n.transition(ctx, seq)

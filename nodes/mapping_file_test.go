@@ -41,7 +41,7 @@ func TestAFileNeverGetsOtherLines(t *testing.T) {
 	}
 	clk.advance(time.Minute)
 	// A file of another version takes the place of the first in the cache.
-	if _, err := fs.Stat(FS(tr.Root()), "versions/9/fri/transitions/0001/mapping.csv"); err != nil {
+	if _, err := fs.Stat(FS(tr.Root()), "versions/9/fri/transitions/0001/mapping.arrow"); err != nil {
 		t.Fatal(err)
 	}
 	h, err := n.(File).Open(t.Context())

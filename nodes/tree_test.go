@@ -138,7 +138,11 @@ func checkNode(t testing.TB, rng *rand.Rand, path string, e Entry, n Node) {
 	}
 	h, err := f.Open(ctx)
 	if err != nil {
-		t.Errorf("open %s after a good stat: %v", path, err)
+		// mapping.csv is sized from the record alone; its row map is needed, and may be missing, when it is opened.
+		m, ok := f.(*mapFile)
+		if !ok || m.measure == nil || fault.KindOf(err) == fault.Unknown {
+			t.Errorf("open %s after a good stat: %v", path, err)
+		}
 		return
 	}
 	defer h.Close()

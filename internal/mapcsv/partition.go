@@ -54,6 +54,34 @@ type partitionIndex struct {
 	marks map[int]*blockMarks
 }
 
+// MappingSize is the size in bytes of mapping.csv of a mapping with these digests. Nothing else is needed: each
+// destination receives each of its offsets once, whatever the order. corrupt where more rows arrive than there were,
+// too_large over 2^62 bytes.
+func MappingSize(sources, destinations []fri.Digest) (int64, error) {
+	src, err := newSpans(sources)
+	if err != nil {
+		return 0, err
+	}
+	dst, err := newSpans(destinations)
+	if err != nil {
+		return 0, err
+	}
+	n, err := mappingBytes(src, dst)
+	return int64(n) + int64(len(mappingHeader)), err
+}
+
+// mappingBytes is the length of the lines of mapping.csv.
+func mappingBytes(src, dst spans) (uint64, error) {
+	if dst.rows > src.rows {
+		return 0, fault.New("mapcsv.Mapping", "", fault.Corrupt, "%d rows in the sources, %d rows in the destinations", src.rows, dst.rows)
+	}
+	n := src.bytes + 2*src.rows + dst.bytes + 2*(src.rows-dst.rows)
+	if n > maxBytes {
+		return 0, fault.New("mapcsv.Mapping", "", fault.TooLarge, "the mapping takes more than 2^62 bytes")
+	}
+	return n, nil
+}
+
 func newPartitionIndex(m partition) (*partitionIndex, error) {
 	x := &partitionIndex{marks: make(map[int]*blockMarks)}
 	var err error
@@ -63,17 +91,15 @@ func newPartitionIndex(m partition) (*partitionIndex, error) {
 	if x.dst, err = newSpans(m.Destinations()); err != nil {
 		return nil, err
 	}
-	if x.src.rows != m.Rows() || x.dst.rows > x.src.rows {
-		return nil, fault.New("mapcsv.Mapping", "", fault.Corrupt, "%d rows in the sources, %d labels, %d rows in the destinations",
-			x.src.rows, m.Rows(), x.dst.rows)
+	if x.src.rows != m.Rows() {
+		return nil, fault.New("mapcsv.Mapping", "", fault.Corrupt, "%d rows in the sources, %d labels", x.src.rows, m.Rows())
+	}
+	if x.total, err = mappingBytes(x.src, x.dst); err != nil {
+		return nil, err
 	}
 	for _, d := range m.Destinations() {
 		x.sums = append(x.sums, newSums(d.Frag()))
 		x.ids = append(x.ids, d.Frag())
-	}
-	x.total = x.src.bytes + 2*x.src.rows + x.dst.bytes + 2*(x.src.rows-x.dst.rows)
-	if x.total > maxBytes {
-		return nil, fault.New("mapcsv.Mapping", "", fault.TooLarge, "the mapping takes more than 2^62 bytes")
 	}
 	x.pointRows, x.perPoint = uint64(m.BlockRows()), 1
 	if n := uint64(m.LabelBlockRows()); n > x.pointRows {
