@@ -45,6 +45,20 @@ func (n version) advice(l *loaded, h *history) []string {
 	return out
 }
 
+// unusableAdvice says how many records cannot be used, row maps that are missing or damaged included.
+func unusableAdvice(rs []*record) []string {
+	bad := 0
+	for _, r := range rs {
+		if r.err != nil {
+			bad++
+		}
+	}
+	if bad == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d recorded rewrites cannot be used (see \"errors\" in fri/history.json): addresses that need them are unresolved", bad, len(rs))}
+}
+
 // duplicateAdvice names entries that stand in the section more than once.
 func duplicateAdvice(l *loaded) []string {
 	var out []string

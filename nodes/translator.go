@@ -16,6 +16,8 @@ import (
 type liveFragments struct {
 	ds *dataset.Dataset
 	m  *dataset.Manifest
+	// note is told of a deletion file that cannot be read: the outcome `unresolved` alone does not say why.
+	note func(error)
 }
 
 var _ translate.Live = liveFragments{}
@@ -41,7 +43,11 @@ func (v liveFragments) Deletions(ctx context.Context, f fri.FragID) (*roaring.Bi
 	if !ok {
 		return nil, fault.New("nodes.Deletions", "", fault.Invalid, "fragment %d is not live", f)
 	}
-	return v.ds.Deletions(ctx, v.m, fr)
+	bm, err := v.ds.Deletions(ctx, v.m, fr)
+	if err != nil {
+		v.note(err)
+	}
+	return bm, err
 }
 
 // translator makes the translator of the version. Where translation is refused it gives the refusal.
@@ -49,8 +55,15 @@ func (n version) translator(l *loaded, h *history) (*translate.Translator, error
 	if l.refusal != nil {
 		return nil, l.refusal
 	}
-	maps := func(ctx context.Context, t *fri.Transition) (rowmap.Mapping, error) { return n.mapping(ctx, l, h, t) }
-	return translate.New(h.h, liveFragments{n.t.ds, l.m}, maps, translate.Options{}), nil
+	note := func(err error) { _ = n.t.failed("translate", n.path, err) }
+	maps := func(ctx context.Context, t *fri.Transition) (rowmap.Mapping, error) {
+		m, err := n.mapping(ctx, l, h, t)
+		if err != nil {
+			note(err)
+		}
+		return m, err
+	}
+	return translate.New(h.h, liveFragments{n.t.ds, l.m, note}, maps, translate.Options{}), nil
 }
 
 // Translator returns a translator for one retained version, nil for the latest, with the history it uses. Errors:

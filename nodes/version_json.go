@@ -19,7 +19,11 @@ func (n version) versionJSON(ctx context.Context) (*document, error) {
 	}
 	m := l.m
 	sv, inferred := m.StorageVersion()
-	notes := n.advice(l, h)
+	rs, err := n.records(ctx, l, h)
+	if err != nil {
+		return nil, err
+	}
+	notes := append(n.advice(l, h), unusableAdvice(rs)...)
 	j := newJSONDoc()
 	j.Members(func(e *enc) {
 		e.K("dataset_version").Uint(n.number())
@@ -40,7 +44,7 @@ func (n version) versionJSON(ctx context.Context) (*document, error) {
 		e.K("writer_flags").FlagNotes(m.PB.GetWriterFeatureFlags())
 		e.K("flag_findings").Strs(dataset.FlagFindings(m.PB.GetReaderFeatureFlags(), m.PB.GetWriterFeatureFlags()))
 		e.K("translation_refused").Err(l.refusal)
-		e.K("fri").Obj(func() { e.friSummary(l, h) })
+		e.K("fri").Obj(func() { e.friSummary(l, h, rs) })
 	})
 	j.ArrayOf("indices", len(l.logical), func(e *enc, i int) { e.indexSummary(l, l.logical[i]) })
 	j.Members(func(e *enc) {
@@ -85,7 +89,8 @@ func (e *enc) FlagNotes(word uint64) {
 	})
 }
 
-func (e *enc) friSummary(l *loaded, h *history) {
+// friSummary counts what the history holds; rs are its records with what their row maps told.
+func (e *enc) friSummary(l *loaded, h *history, rs []*record) {
 	e.K("present").Bool(l.fri.present())
 	e.K("usable").Bool(l.fri.present() && h.h.Broken == nil)
 	e.K("uuid")
@@ -102,11 +107,11 @@ func (e *enc) friSummary(l *loaded, h *history) {
 	}
 	e.K("tagged").Bool(h.h.Tagged)
 	var legacy, tagged, bad int
-	for _, t := range h.h.Transitions {
+	for _, r := range rs {
 		switch {
-		case !t.Usable():
+		case r.err != nil:
 			bad++
-		case t.Form == fri.Legacy:
+		case r.t.Form == fri.Legacy:
 			legacy++
 		default:
 			tagged++
@@ -116,7 +121,7 @@ func (e *enc) friSummary(l *loaded, h *history) {
 	e.K("legacy").Int(int64(legacy))
 	e.K("tagged_transitions").Int(int64(tagged))
 	e.K("unusable").Int(int64(bad))
-	e.K("errors").Int(int64(len(h.h.Errors)))
+	e.K("errors").Int(int64(len(historyErrors(h, rs))))
 	e.K("warnings").Int(int64(len(h.h.Warnings) + len(l.fri.warnings)))
 	e.K("bytes")
 	if h.content == nil {

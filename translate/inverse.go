@@ -31,8 +31,8 @@ func (t *Translator) back(n *node, group int) backVerdict {
 
 // Inverse tells where the rows that are at addrs in the version asked about come from: the earliest address that the
 // history records. Outcomes are Moved and DeletedNow (New is the old address; for DeletedNow the row is deleted now),
-// Same (no record produced the fragment; New is the address itself), OutOfRange, Dangling (the fragment is not live
-// and no record names it) and Unresolved (a record or mapping that would be needed cannot be used). Addresses in
+// Same (the fragment is live and no record produced it; New is the address itself), OutOfRange, Dangling (the fragment
+// is not live and no record produced it) and Unresolved (a record or mapping that would be needed cannot be used). Addresses in
 // fragments that are no longer live, but that records name, are followed too. Errors are those of Translate.
 func (t *Translator) Inverse(ctx context.Context, addrs []fri.RowAddr, r *Results) error {
 	if err := r.check(len(addrs)); err != nil {
@@ -74,8 +74,10 @@ func (t *Translator) inversePiece(ctx context.Context, w *work, addrs []fri.RowA
 			r.Outcome[i] = Dangling
 		case uint64(a.Offset()) >= limit:
 			r.Outcome[i] = OutOfRange
-		default:
+		case n.live:
 			t.goBack(w, int32(i), n, last, Same)
+		default:
+			t.goBack(w, int32(i), n, last, Dangling)
 		}
 	}
 	if err := t.drainBack(ctx, w); err != nil {

@@ -151,6 +151,9 @@ func (w *world) backReference(a fri.RowAddr) (Outcome, fri.RowAddr) {
 		return Dangling, a
 	}
 	at, o := a, Same
+	if w.live[f] == nil {
+		o = Dangling // unless a record says where it came from
+	}
 	group := len(w.h.Steps)
 	limit, counted := w.rowCount(f)
 	for {
