@@ -143,7 +143,7 @@ func (r traced) table() []byte {
 		case h.Outcome == translate.Moved:
 			b = fmt.Appendf(b, " → %v\n", h.To)
 		case h.Err != nil:
-			b = fmt.Appendf(b, " %v: %v\n", h.Outcome, h.Err)
+			b = fmt.Appendf(b, " %v: %s\n", h.Outcome, plain(h.Err))
 		default:
 			b = fmt.Appendf(b, " %v\n", h.Outcome)
 		}

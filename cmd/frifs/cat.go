@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -21,6 +23,7 @@ func newCatCmd() *cobra.Command {
 		Use:   "cat URI PATH...",
 		Short: "Print files of the tree, without a mount",
 		Long: `Prints files of the tree to stdout. PATH is from the root and may go through links.
+A path that fails is named on stderr, and the others are printed all the same.
 With --offset and --length only that range of bytes is made: any part of a huge file costs no more
 than its length. A negative offset counts from the end of the file.`,
 		Example: `  frifs cat /data/t.lance latest/fri/history.json | jq '.transitions[].kind'
@@ -37,12 +40,22 @@ than its length. A negative offset counts from the end of the file.`,
 			}
 			defer done()
 			growPipe(cmd.OutOrStdout())
+			var first error
 			for _, path := range args[1:] {
-				if err := catFile(cmd.Context(), root, path, offset, length, cmd.OutOrStdout()); err != nil {
+				err := catFile(cmd.Context(), root, path, offset, length, cmd.OutOrStdout())
+				if err == nil {
+					continue
+				}
+				var out writeError
+				if errors.As(err, &out) || cmd.Context().Err() != nil {
 					return err
 				}
+				fmt.Fprintln(cmd.ErrOrStderr(), "frifs:", plain(err))
+				if first == nil {
+					first = printed{err}
+				}
 			}
-			return nil
+			return first
 		}),
 	}
 	t.flags(cmd)
@@ -51,6 +64,12 @@ than its length. A negative offset counts from the end of the file.`,
 	cmd.Flags().Lookup("length").DefValue = "" // -1 means nothing to a reader
 	return cmd
 }
+
+// writeError is an error of the output, after which there is no sense in going on.
+type writeError struct{ err error }
+
+func (w writeError) Error() string { return w.err.Error() }
+func (w writeError) Unwrap() error { return w.err }
 
 // catFile writes length bytes from offset on (length < 0: all of the rest) of the file at path.
 func catFile(ctx context.Context, root nodes.Dir, path string, offset, length int64, out io.Writer) error {
@@ -87,7 +106,7 @@ func catFile(ctx context.Context, root nodes.Dir, path string, offset, length in
 		k, err := h.ReadAt(ctx, p, offset)
 		if k > 0 {
 			if _, werr := out.Write(p[:k]); werr != nil {
-				return werr
+				return writeError{werr}
 			}
 		}
 		if err != nil {

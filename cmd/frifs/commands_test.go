@@ -28,7 +28,7 @@ func TestExitCodesAndMessages(t *testing.T) {
 		{"too few arguments", []string{"cat", chain}, 2, "1 given, 2 needed"},
 		{"too many arguments", []string{"ls", chain, "a", "b"}, 2, `unexpected argument "b"`},
 		{"no dataset", []string{"ls", t.TempDir()}, 1, "no _versions directory"},
-		{"no such directory", []string{"ls", "/no/such/dir"}, 1, "not found"},
+		{"no such directory", []string{"ls", "/no/such/dir"}, 1, "/no/such/dir does not exist"},
 		{"no such scheme", []string{"ls", "gopher://x/y"}, 1, "gopher"},
 		{"no such path", []string{"cat", chain, "latest/nothing"}, 1, "not found"},
 		{"a directory", []string{"cat", chain, "latest"}, 1, "is a directory"},
@@ -206,6 +206,12 @@ func TestVersionsAndHistory(t *testing.T) {
 	hist := strings.Split(strings.TrimSpace(must(t, "history", "--format", "csv", chain)), "\n")
 	if len(hist) != 6 || !strings.Contains(hist[4], "stable_partition,7 8 3,10 11 12,744,724,20") {
 		t.Errorf("history:\n%s", strings.Join(hist, "\n"))
+	}
+	if !strings.HasSuffix(hist[0], ",error,record") || !strings.HasSuffix(hist[3], ",,2") || !strings.HasPrefix(hist[3], "3,") {
+		t.Errorf("history as csv does not end in the record in wire order:\n%s\n%s", hist[0], hist[3])
+	}
+	if head := strings.Fields(must(t, "history", chain)); len(head) < 2 || head[0] != "seq" || head[1] != "record" {
+		t.Errorf("history as a table begins with %q", head)
 	}
 	if out := must(t, "history", "--version", "1", chain); !strings.Contains(out, "no fragment reuse index") {
 		t.Errorf("history of version 1: %q", out)

@@ -144,7 +144,7 @@ func untilSignal(ctx context.Context, sig <-chan os.Signal, work func(context.Co
 		return err
 	case <-sig:
 		cancel()
-		_ = <-done // what the signal interrupted
+		<-done // what the signal interrupted
 		return fault.New("", "", fault.Cancelled, "interrupted")
 	}
 }

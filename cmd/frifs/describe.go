@@ -25,7 +25,7 @@ func (s *source) advice(ctx context.Context) string {
 		FRI    struct{ Errors int } `json:"fri"`
 	}
 	if err := readJSON(ctx, s.root, "latest/version.json", &v); err != nil {
-		return fmt.Sprintf("the newest version cannot be read: %v", err)
+		return "the newest version cannot be read: " + plain(err)
 	}
 	more := func(n int, where string) string {
 		if n <= 0 {

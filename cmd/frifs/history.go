@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,24 +17,24 @@ func newHistoryCmd() *cobra.Command {
 		Use:   "history URI",
 		Short: "Show the recorded rewrites of a version",
 		Long: `Shows the fragment reuse index of a version: one line for each recorded rewrite, in the order of
-application. --format json is the file latest/fri/history.json as it is. Errors and warnings of the
+application. record is the number of the record in the content, as errors and warnings name it. --format json is the file latest/fri/history.json as it is. Errors and warnings of the
 history go to stderr with the table.`,
 		Example: `  frifs history /data/t.lance
   frifs history --version 12 --format json /data/t.lance | jq '.errors'`,
 		Args: args(1, 1, "URI"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
-			root, done, err := t.open(cmd, args[0])
+			s, err := t.source(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer done()
+			defer s.close()
 			const path = "latest/fri/history.json"
 			if format.word == "json" {
-				return catFile(cmd.Context(), root, path, 0, -1, cmd.OutOrStdout())
+				return t.olderVersion(cmd.Context(), s, catFile(cmd.Context(), s.root, path, 0, -1, cmd.OutOrStdout()))
 			}
 			var h historyDoc
-			if err := readJSON(cmd.Context(), root, path, &h); err != nil {
-				return err
+			if err := readJSON(cmd.Context(), s.root, path, &h); err != nil {
+				return t.olderVersion(cmd.Context(), s, err)
 			}
 			return h.print(cmd, format.word)
 		}),
@@ -108,18 +109,27 @@ func (h *historyDoc) print(cmd *cobra.Command, format string) error {
 			return err
 		}
 	}
-	t := table{head: []string{"seq", "id", "form", "kind", "sources", "destinations", "rows_in", "rows_moved", "rows_dropped", "error"}}
-	sep := " "
+	head := []string{"seq", "id", "form", "kind", "sources", "destinations", "rows_in", "rows_moved", "rows_dropped", "error"}
+	// The number of the record in the content, which errors and warnings name, stands next to seq for a person. In CSV
+	// it comes last, where it moves no other column.
+	sep, place := " ", len(head)
 	if format == "table" {
-		sep = ","
+		sep, place = ",", 1
 	}
+	t := table{head: slices.Insert(head, place, "record")}
 	for _, x := range h.Transitions {
 		var in, moved, dropped *uint64
 		if x.Rows != nil {
 			in, moved, dropped = x.Rows.In, x.Rows.Moved, x.Rows.Dropped
 		}
-		t.add(strconv.Itoa(x.Seq), textOr(x.ID, ""), x.Form, x.Kind, fragmentList(x.Sources, sep), fragmentList(x.Destinations, sep),
-			orEmpty(in), orEmpty(moved), orEmpty(dropped), messageOf(x.Error))
+		record := ""
+		if x.Record != nil {
+			record = strconv.Itoa(*x.Record)
+		}
+		t.add(slices.Insert([]string{
+			strconv.Itoa(x.Seq), textOr(x.ID, ""), x.Form, x.Kind, fragmentList(x.Sources, sep), fragmentList(x.Destinations, sep),
+			orEmpty(in), orEmpty(moved), orEmpty(dropped), messageOf(x.Error),
+		}, place, record)...)
 	}
 	return t.print(cmd.OutOrStdout(), format)
 }

@@ -66,7 +66,7 @@ type lister struct {
 
 func (l *lister) fail(path string, err error) {
 	_ = l.out.Flush() // keep the order of what is seen on a terminal
-	fmt.Fprintf(l.err, "frifs: %s: %v\n", path, err)
+	fmt.Fprintf(l.err, "frifs: %s: %s\n", path, plainBelow(path, err))
 	if l.first == nil {
 		l.first = printed{err}
 	}

@@ -73,7 +73,7 @@ func report(cmd *cobra.Command, err error, stderr io.Writer) int {
 		return 2
 	}
 	if !errors.As(err, &told) {
-		fmt.Fprintln(stderr, "frifs:", err)
+		fmt.Fprintln(stderr, "frifs:", message(cmd, err))
 	}
 	return fault.KindOf(err).ExitCode()
 }

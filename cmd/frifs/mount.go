@@ -206,7 +206,7 @@ func serve(srv *fs.Server, sig <-chan os.Signal, stderr io.Writer) error {
 			case errors.As(err, &busy):
 				fmt.Fprintf(stderr, "frifs: %v; still serving. Unmount when it is free, or signal again to force\n", busy)
 			default:
-				fmt.Fprintf(stderr, "frifs: %v; still serving. Signal again to force\n", err)
+				fmt.Fprintf(stderr, "frifs: %s; still serving. Signal again to force\n", plain(err))
 			}
 			refused = true
 		case s := <-sig:

@@ -30,15 +30,16 @@ printed on stderr.`,
 		Args: args(1, 1, "URI"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			root, done, err := t.open(cmd, args[0])
+			src, err := t.source(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer done()
+			defer src.close()
+			root := src.root
 			const path = "latest/fri/status.json"
 			var s statusDoc
 			if err := readJSON(ctx, root, path, &s); err != nil {
-				return err
+				return t.olderVersion(ctx, src, err)
 			}
 			var h historyDoc
 			if err := readJSON(ctx, root, "latest/fri/history.json", &h); err != nil {

@@ -82,11 +82,11 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	dopt.OpenStore = func(ctx context.Context, uri string) (store.Store, error) { return store.OpenURI(ctx, uri, sopt) }
 	st, err := store.OpenURI(ctx, uri, sopt)
 	if err != nil {
-		return nil, err
+		return nil, explainURI(ctx, uri, err)
 	}
 	ds, err := dataset.Open(ctx, st, dopt)
 	if err != nil {
-		return nil, err
+		return nil, explainURI(ctx, uri, err)
 	}
 	tree, err := nodes.New(ctx, nodes.Config{
 		Dataset: ds, URI: ds.URI(), Version: t.version.n, AsOf: t.asof.t,

@@ -67,7 +67,7 @@ func newTranslateCmd() *cobra.Command {
 			defer s.close()
 			tr, err := s.translator(cmd.Context())
 			if err != nil {
-				return err
+				return t.olderVersion(cmd.Context(), s, err)
 			}
 			if trace {
 				return traceAll(cmd.Context(), tr, in, inverse, format.word, cmd.OutOrStdout())

@@ -128,7 +128,7 @@ func (d *drawing) below(dir nodes.Dir, path, indent string, level int) {
 
 func (d *drawing) fail(path string, err error) {
 	_ = d.out.Flush()
-	fmt.Fprintf(d.err, "frifs: %s: %v\n", path, err)
+	fmt.Fprintf(d.err, "frifs: %s: %s\n", path, plainBelow(path, err))
 	if d.first == nil {
 		d.first = printed{err}
 	}

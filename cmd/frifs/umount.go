@@ -27,6 +27,9 @@ file in it is closed.`,
 			if errors.As(err, &busy) {
 				return fault.New("umount", "", fault.Unavailable, "%w; stop its users, or use --lazy", busy)
 			}
+			if fault.Is(err, fault.Invalid) { // nothing of ours is mounted there
+				return explainPath(args[0], err)
+			}
 			return err
 		},
 	}

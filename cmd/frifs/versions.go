@@ -127,6 +127,9 @@ func printVersions(cmd *cobra.Command, root nodes.Dir, format string) error {
 				return err
 			}
 			text := err.Error()
+			if format == "table" {
+				text = plain(err)
+			}
 			v.Error = &text
 			if first == nil {
 				first = printed{err}
