@@ -27,7 +27,7 @@ func indexDomain(m *dataset.Manifest, ix *dataset.Index) (domain, why string) {
 		return domainAddress, "the table has no stable row ids"
 	}
 	always := "it stores addresses on every table"
-	first := int32(-1) // index version from which on the type holds addresses
+	var first int32 // index version from which on the type holds addresses
 	switch ix.Type {
 	case "ZONEMAP", "BLOOMFILTER", "FM":
 		return domainAddress, fmt.Sprintf("%s: %s", ix.Type, always)

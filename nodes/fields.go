@@ -26,7 +26,7 @@ func newFieldPaths(fields []*pb.Field) *fieldPaths {
 // path returns the names of the field and its parents with dots between, "" for an id that the schema does not have.
 func (p *fieldPaths) path(id int32) string {
 	var names []string
-	for depth := 0; depth < maxFieldDepth; depth++ {
+	for range maxFieldDepth {
 		i, ok := p.byID[id]
 		if !ok {
 			break

@@ -205,7 +205,7 @@ func (o *openNode) Stat() (fs.FileInfo, error) { return infoOf("stat", o.name, o
 func (o *openNode) Read(p []byte) (int, error) {
 	n, err := o.ReadAt(p, o.off)
 	o.off += int64(n)
-	if n > 0 && err == io.EOF {
+	if n > 0 && errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err

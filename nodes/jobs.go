@@ -119,7 +119,8 @@ func (js *jobs) forget() {
 }
 
 func (js *jobs) run(j *job, find func(context.Context) (int64, error)) {
-	size, err := int64(0), error(nil)
+	var size int64
+	var err error
 	select {
 	case js.slots <- struct{}{}:
 		js.mu.Lock()

@@ -170,7 +170,7 @@ func (n version) history(ctx context.Context, l *loaded) (*history, error) {
 	case f.count > 1:
 		return &history{h: fri.TwoEntries(f.indexVersion(), f.count)}, nil
 	case f.err != nil:
-		return &history{h: fri.Broken(f.indexVersion(), f.rule, f.err)}, nil
+		return &history{h: fri.Broken(f.indexVersion(), f.rule, f.err)}, nil //nolint:nilerr // what is wrong is in the result
 	}
 	opt := fri.Options{
 		IndexVersion: f.indexVersion(),

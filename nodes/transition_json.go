@@ -42,7 +42,7 @@ func (n version) transitionJSON(ctx context.Context, seq int) (*document, error)
 // csvSlices returns the slices of mapping.csv; nil where there is no such file.
 func (n version) csvSlices(ctx context.Context, l *loaded, h *history, r *record) (*csvSlices, error) {
 	if r.err != nil || l.refusal != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // the record says itself why it has none
 	}
 	m, err := n.mapping(ctx, l, h, r.t)
 	if err != nil {

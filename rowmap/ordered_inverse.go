@@ -15,8 +15,7 @@ func (m *Ordered) Inverse(ctx context.Context, addrs []fri.RowAddr, out []fri.Ro
 		return fault.New("rowmap.Inverse", "", fault.Invalid, "%d addresses, room for %d and %d statuses", len(addrs), len(out), len(st))
 	}
 	slot := -1 // the container of the previous address
-	for i := 0; i < len(addrs); i++ {
-		a := addrs[i]
+	for i, a := range addrs {
 		p := m.byDst.find(uint32(a.Frag()))
 		if p < 0 {
 			return outside("destination", a, m.t.Record)

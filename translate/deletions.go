@@ -43,7 +43,7 @@ func (t *Translator) deletionsOf(ctx context.Context, n *node) (d *deletions, ok
 	case err != nil && fatal(err):
 		return nil, false, err
 	case err != nil:
-		return nil, false, nil
+		return nil, false, nil //nolint:nilerr // ok says it: what ends here is unresolved
 	case bm == nil || bm.IsEmpty():
 		return nil, true, nil
 	}

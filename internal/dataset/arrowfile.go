@@ -76,7 +76,7 @@ func checkArrowSchema(footer flatTable) error {
 	if !ok {
 		return fmt.Errorf("the footer has none")
 	}
-	if order, err := schema.uint(0, 2, 0); err != nil || order != 0 {
+	if order, err := schema.uint(0, 2); err != nil || order != 0 {
 		return fmt.Errorf("the file is not little-endian (%w)", orNil(err))
 	}
 	pos, n, err := schema.vector(1, 4)
@@ -94,7 +94,7 @@ func checkArrowSchema(footer flatTable) error {
 	if err != nil {
 		return err
 	}
-	kind, err := field.uint(2, 1, 0)
+	kind, err := field.uint(2, 1)
 	if err != nil {
 		return err
 	}
@@ -108,11 +108,11 @@ func checkArrowSchema(footer flatTable) error {
 	if name != "row_id" || kind != arrowTypeInt || !hasType {
 		return fmt.Errorf("the column is %q of Arrow type %d, not row_id of type %d (integer)", name, kind, arrowTypeInt)
 	}
-	width, err := typ.uint(0, 4, 0)
+	width, err := typ.uint(0, 4)
 	if err != nil {
 		return err
 	}
-	signed, err := typ.uint(1, 1, 0)
+	signed, err := typ.uint(1, 1)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func arrowBatch(meta, body []byte, expect uint64) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, err := msg.uint(1, 1, 0)
+	kind, err := msg.uint(1, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func arrowBatch(meta, body []byte, expect uint64) ([]uint32, error) {
 
 // arrowRows returns the number of rows, which must be the same everywhere and hold no nulls.
 func arrowRows(batch flatTable, expect uint64) (int, error) {
-	rows, err := batch.uint(0, 8, 0)
+	rows, err := batch.uint(0, 8)
 	if err != nil {
 		return 0, err
 	}
@@ -219,7 +219,7 @@ func arrowData(batch flatTable, body []byte, rows int) ([]byte, error) {
 		return nil, err
 	}
 	if compressed && rows > 0 {
-		kind, err := codec.uint(0, 1, arrowLZ4)
+		kind, err := codec.uint(0, 1)
 		if err != nil {
 			return nil, err
 		}

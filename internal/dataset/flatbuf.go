@@ -15,7 +15,7 @@ type flatTable struct {
 
 // errFlat is the one complaint of this reader: the metadata points outside of itself.
 func errFlat(pos int) error {
-	return fmt.Errorf("Arrow metadata @%d points outside of its buffer", pos)
+	return fmt.Errorf("the Arrow metadata @%d points outside of its buffer", pos)
 }
 
 // flatRoot returns the root table of a buffer.
@@ -59,11 +59,11 @@ func (t flatTable) field(i, n int) (int, error) {
 	return t.pos + off, nil
 }
 
-// uint returns a scalar field of n bytes, def if it is absent.
-func (t flatTable) uint(i, n int, def uint64) (uint64, error) {
+// uint returns a scalar field of n bytes, 0 if it is absent: the default of every field that is read here.
+func (t flatTable) uint(i, n int) (uint64, error) {
 	p, err := t.field(i, n)
 	if err != nil || p == 0 {
-		return def, err
+		return 0, err
 	}
 	v := uint64(0)
 	for k := n - 1; k >= 0; k-- {

@@ -95,7 +95,7 @@ func TestDamagedManifests(t *testing.T) {
 
 func TestEveryTruncationIsAnError(t *testing.T) {
 	good := build(manifestParts{indices: sectionOf(entry("a", "", nil)), transaction: &pb.Transaction{Uuid: proto.String("u")}})
-	for n := range len(good) {
+	for n := range good {
 		if _, err := readBytes(t, good[:n]); !fault.Is(err, fault.Corrupt) {
 			t.Errorf("the first %d of %d bytes: %v, want corrupt", n, len(good), err)
 		}

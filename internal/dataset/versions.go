@@ -183,7 +183,7 @@ func classOf(name string) string {
 }
 
 func isDigits(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false
 		}

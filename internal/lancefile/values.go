@@ -43,7 +43,7 @@ type codec struct {
 
 // valueBits returns the width of the values that an encoding gives.
 func valueBits(e *pb.CompressiveEncoding) (int, error) {
-	for depth := 0; depth < maxDepth; depth++ {
+	for range maxDepth {
 		switch {
 		case e.GetFlat() != nil:
 			return int(min(e.GetFlat().GetBitsPerValue(), 1<<16)), nil

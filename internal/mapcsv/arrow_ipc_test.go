@@ -20,7 +20,7 @@ func checkArrow(t fataler, b []byte, batch int, old, new []fri.RowAddr, moved []
 	if err != nil {
 		t.Fatalf("NewFileReader: %v", err)
 	}
-	defer r.Close() //nolint:errcheck // reads from memory
+	defer r.Close()
 	if want := (len(old) + batch - 1) / batch; r.NumRecords() != want {
 		t.Fatalf("%d batches, want %d", r.NumRecords(), want)
 	}

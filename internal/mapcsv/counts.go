@@ -106,7 +106,7 @@ func (x *countsIndex) prefix(n uint64) uint64 {
 	}
 	numbers := sumWidths(0, n)
 	numbers += uint64(width(x.rowsDone(n - 1)))
-	for k := 0; k < len(pow10); k++ { // block b-1 has b*blockRows rows done, b = 1 ... n-1
+	for k := range pow10 { // block b-1 has b*blockRows rows done, b = 1 ... n-1
 		if least := (pow10[k]-1)/x.blockRows + 1; k == 0 {
 			numbers += n - 1
 		} else if least <= n-1 {

@@ -138,7 +138,7 @@ func (b *orderedBody) open(ctx context.Context, off int64) (lineReader, int, err
 			break
 		}
 		at -= n
-		rank += uint64(live & 1)
+		rank += live & 1
 		if r.row++; r.row == r.end {
 			return nil, 0, fault.New("mapcsv.seek", "", fault.Corrupt, "byte %d of the mapping lies in no row", off)
 		}

@@ -61,7 +61,7 @@ func (l Labels) Build() (*fri.Transition, *lancetest.Content) {
 	var pages []lancetest.Page
 	for from := 0; from < n; from += per {
 		part := l.Labels[from:min(from+per, n)]
-		pages = append(pages, page(l.Encoding, part, uint64(len(part)), 0))
+		pages = append(pages, page(l.Encoding, part, uint64(len(part))))
 	}
 	c := file(l.Encoding, pages, uint64(n), lancetest.Bytes(append(head, grid...)))
 	sources := l.SourceRows
@@ -129,10 +129,10 @@ func (p Pattern) Build() (*fri.Transition, *lancetest.Content) {
 	var pages []lancetest.Page
 	const perPage = 8
 	for b := uint64(0); b < full; b += perPage {
-		pages = append(pages, page(p.Encoding, labels, min(perPage, full-b)*patternRows, 0))
+		pages = append(pages, page(p.Encoding, labels, min(perPage, full-b)*patternRows))
 	}
 	if rest > 0 {
-		pages = append(pages, page(p.Encoding, labels[:rest], uint64(rest), 0))
+		pages = append(pages, page(p.Encoding, labels[:rest], uint64(rest)))
 	}
 	blocks := full
 	if rest > 0 {
@@ -202,7 +202,7 @@ func file(e Encoding, pages []lancetest.Page, rows uint64, counts lancetest.Buff
 }
 
 // page makes a page of rows labels, which repeat the given ones; these are then a multiple of 1,024.
-func page(e Encoding, labels []int32, rows uint64, nullValue uint16) lancetest.Page {
+func page(e Encoding, labels []int32, rows uint64) lancetest.Page {
 	unit := make([]byte, 0, 3*len(labels))
 	switch e {
 	case Packed:
@@ -210,7 +210,7 @@ func page(e Encoding, labels []int32, rows uint64, nullValue uint16) lancetest.P
 	case Array:
 		valid := make([]byte, (len(labels)+7)/8)
 		for i, v := range labels {
-			x := nullValue
+			x := uint16(0)
 			if v >= 0 {
 				x = uint16(v)
 				valid[i/8] |= 1 << (i % 8)
@@ -222,7 +222,7 @@ func page(e Encoding, labels []int32, rows uint64, nullValue uint16) lancetest.P
 	}
 	for _, v := range labels {
 		if v < 0 {
-			unit = append(unit, 1, byte(nullValue), byte(nullValue>>8))
+			unit = append(unit, 1, 0, 0)
 			continue
 		}
 		unit = append(unit, 0, byte(v), byte(v>>8))
@@ -275,7 +275,7 @@ func arrayEncoding() *pb.ArrayEncoding {
 // File renders a row map in version 2.1 from the bytes of its zipped page (per row a level, 0 or 1, and a u16) and of
 // its counts buffer, whatever they are.
 func File(zipped []byte, rows uint64, counts []byte) *lancetest.Content {
-	p := page(Zipped, nil, rows, 0)
+	p := page(Zipped, nil, rows)
 	p.Buffers = []lancetest.Buffer{lancetest.Bytes(zipped)}
 	return file(Zipped, []lancetest.Page{p}, rows, lancetest.Bytes(counts))
 }
