@@ -23,9 +23,24 @@ func TestExitCodesAndMessages(t *testing.T) {
 	}{
 		{"help", nil, 0, ""},
 		{"release", []string{"--version"}, 0, ""},
-		{"unknown command", []string{"mont"}, 2, `unknown command "mont"`},
+		{"unknown command", []string{"mont"}, 2, `unknown command "mont"; did you mean frifs mount or frifs umount?`},
+		{"another word", []string{"list"}, 2, `did you mean frifs ls?`},
+		{"release as a command", []string{"version"}, 2, `did you mean frifs --version or frifs versions?`},
+		{"nothing like a command", []string{"xyzzyxyzzy"}, 2, "unknown command \"xyzzyxyzzy\"\n"},
+		{"an empty command", []string{""}, 2, "unknown command \"\"\n"},
+		{"help", []string{"help"}, 0, ""},
+		{"help of a command", []string{"help", "mount"}, 0, ""},
+		{"help of an alias", []string{"help", "unmount"}, 0, ""},
+		{"help of help", []string{"help", "help"}, 0, ""},
+		{"help of no command", []string{"help", "statu"}, 2, `unknown command "statu"; did you mean frifs stat or frifs status?`},
+		{"help of two", []string{"help", "ls", "cat"}, 2, `unexpected argument "cat"`},
+		{"no URI", []string{"ls"}, 2, "ls: URI is missing (usage: frifs ls URI [PATH])"},
+		{"no mountpoint", []string{"mount", chain}, 2, "mount: MOUNTPOINT is missing (usage: frifs mount URI MOUNTPOINT)"},
+		{"no URI to translate", []string{"translate"}, 2, "translate: URI is missing"},
+		{"no shell", []string{"completion"}, 2, "completion: SHELL is missing (usage: frifs completion bash|zsh|fish|powershell)"},
+		{"no arguments", []string{"doctor", "x"}, 2, "doctor takes no arguments"},
 		{"unknown flag", []string{"ls", "--colour", chain}, 2, "unknown flag: --colour"},
-		{"too few arguments", []string{"cat", chain}, 2, "1 given, 2 needed"},
+		{"too few arguments", []string{"cat", chain}, 2, "cat: PATH is missing (usage: frifs cat URI PATH...)"},
 		{"too many arguments", []string{"ls", chain, "a", "b"}, 2, `unexpected argument "b"`},
 		{"no dataset", []string{"ls", t.TempDir()}, 1, "no _versions directory"},
 		{"no such directory", []string{"ls", "/no/such/dir"}, 1, "/no/such/dir does not exist"},
@@ -40,7 +55,7 @@ func TestExitCodesAndMessages(t *testing.T) {
 		{"both selectors", []string{"ls", "--asof", "2026-12-01", "--version", "3", chain}, 2, "exclude each other"},
 		{"rebase", []string{"ls", "--rebase", "x", chain}, 2, "is not OLD=NEW"},
 		{"format", []string{"versions", "--format", "xml", chain}, 2, "none of table, json, csv"},
-		{"translate without addresses", []string{"translate", chain}, 2, "give addresses"},
+		{"translate without addresses", []string{"translate", chain}, 2, "no address given: pass ADDR... or --from-file"},
 		{"translate with both", []string{"translate", chain, "--from-file", "-", "1"}, 2, "not both"},
 		{"translate a word", []string{"translate", chain, "1", "one"}, 2, `address 2: "one" is no decimal number`},
 		{"trace as csv", []string{"translate", "--trace", "--format", "csv", chain, "1"}, 2, "no csv form"},
@@ -81,6 +96,12 @@ func TestHelpHasAnExample(t *testing.T) {
 	}
 	if out := must(t, "--version"); !strings.HasPrefix(out, "frifs ") || strings.Count(out, "\n") != 1 {
 		t.Errorf("--version: %q", out)
+	}
+	if help := must(t, "completion", "--help"); !strings.Contains(help, "bash-completion") {
+		t.Errorf("completion --help does not name bash-completion:\n%s", help)
+	}
+	if byWord, byFlag := must(t, "help", "umount"), must(t, "umount", "--help"); byWord != byFlag {
+		t.Errorf("help umount:\n%s\numount --help:\n%s", byWord, byFlag)
 	}
 	if out := must(t, "completion", "bash"); !strings.Contains(out, "frifs") {
 		t.Errorf("completion bash: %q", out)
@@ -229,6 +250,7 @@ func TestStatus(t *testing.T) {
 		{"tagged/chain", nil, 0, "5 records, 5 pending", ""},
 		{"tagged/chain", []string{"--check"}, 3, "catching up is due: by number", "5 pending"},
 		{"tagged/chain", []string{"--check", "--version", "11"}, 0, "no fragment reuse index", ""},
+		{"tagged/chain", []string{"--format", "table"}, 0, "since_is  note\n", ""},
 		{"tagged/chain", []string{"--format", "csv"}, 0, "seq,id,needed,needed_by,since_version,since,age,note\n1,", ""},
 	}
 	for _, tc := range tests {

@@ -9,11 +9,12 @@ func newCompletionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a completion script for a shell",
-		Long:  "Prints a script that completes commands and flags of frifs, for the shell that is named.",
+		Long: `Prints a script that completes commands and flags of frifs, for the shell that is named. The
+script for bash needs the package bash-completion, and works in shells started after that.`,
 		Example: `  frifs completion bash > /etc/bash_completion.d/frifs
   source <(frifs completion zsh)
   frifs completion fish > ~/.config/fish/completions/frifs.fish`,
-		Args:      args(1, 1, "bash|zsh|fish|powershell"),
+		Args:      args(1, 1, "SHELL"),
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, out := cmd.Root(), cmd.OutOrStdout()

@@ -17,7 +17,7 @@ func newDoctorCmd() *cobra.Command {
 		Long: `Looks at what a mount needs on this machine. Exit code 0: mounting should work; 3: something
 that is needed is missing. Nothing is mounted and nothing is changed.`,
 		Example: `  frifs doctor`,
-		Args:    args(0, 0, "no arguments"),
+		Args:    args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var b strings.Builder
 			missing := 0

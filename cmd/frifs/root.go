@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -26,9 +29,9 @@ func newRoot() *cobra.Command {
 		Version:       release(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},
@@ -42,6 +45,11 @@ func newRoot() *cobra.Command {
 		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(),
 		newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
 	)
+	root.SetHelpCommand(newHelpCmd())
+	root.SuggestionsMinimumDistance = suggestDistance
+	for _, c := range root.Commands() {
+		c.SuggestFor = otherWords[c.Name()]
+	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }
@@ -49,13 +57,84 @@ func newRoot() *cobra.Command {
 // args wraps a check of the number of arguments so that its failure is a usage error. names is how they stand in the
 // usage line.
 func args(least, most int, names string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		_, after, _ := strings.Cut(cmd.Use, " ")
+		usage := "usage: " + cmd.CommandPath() + " " + after
 		switch {
 		case len(args) < least:
-			return usagef("%s: %d given, %d needed", names, len(args), least)
+			name := strings.Trim(strings.Fields(names)[len(args)], "[].")
+			return usagef("%s: %s is missing (%s)", cmd.Name(), name, usage)
+		case most == 0 && len(args) > 0:
+			return usagef("%s takes no arguments", cmd.Name())
 		case most >= 0 && len(args) > most:
-			return usagef("%s: unexpected argument %q", names, args[most])
+			return usagef("%s: unexpected argument %q (%s)", cmd.Name(), args[most], usage)
 		}
 		return nil
+	}
+}
+
+// suggestDistance is how many letters a mistyped command may differ from one that is suggested.
+const suggestDistance = 2
+
+// otherWords are words that people try for a command.
+var otherWords = map[string][]string{
+	"mount":     {"mnt"},
+	"ls":        {"list", "dir"},
+	"cat":       {"read", "show", "print"},
+	"stat":      {"info"},
+	"versions":  {"log"},
+	"translate": {"map", "remap", "lookup"},
+	"doctor":    {"check"},
+}
+
+// unknownCommand is the error for a command that does not exist, with those that may be meant.
+func unknownCommand(root *cobra.Command, word string) error {
+	var meant []string
+	if word != "" { // every name begins with nothing
+		meant = root.SuggestionsFor(word)
+		slices.Sort(meant)
+		meant = slices.Compact(meant) // near in letters, and one of otherWords
+	}
+	if word == "version" {
+		meant = append([]string{"--version"}, meant...)
+	}
+	if len(meant) == 0 {
+		return usagef("unknown command %q", word)
+	}
+	for i, m := range meant {
+		meant[i] = "frifs " + m
+	}
+	return usagef("unknown command %q; did you mean %s?", word, strings.Join(meant, " or "))
+}
+
+// newHelpCmd is cobra's help, except that help about nothing known is an error.
+func newHelpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Show the help of a command",
+		Example: `  frifs help mount`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if len(args) == 0 {
+				for _, c := range cmd.Root().Commands() {
+					names = append(names, c.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		Args: args(0, 1, "[COMMAND]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			if len(args) == 0 {
+				return root.Help()
+			}
+			for _, c := range root.Commands() {
+				if c.Name() == args[0] || c.HasAlias(args[0]) {
+					c.InitDefaultHelpFlag()
+					return c.Help()
+				}
+			}
+			return unknownCommand(root, args[0])
+		},
 	}
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -48,7 +50,7 @@ printed on stderr.`,
 			if format.word == "json" {
 				err = catFile(ctx, root, path, 0, -1, cmd.OutOrStdout())
 			} else {
-				err = s.print(cmd, format.word, len(h.Errors))
+				err = s.print(cmd, format.word, h.Errors)
 			}
 			if err != nil || !check {
 				return err
@@ -118,8 +120,28 @@ func (s *statusDoc) findings(now time.Time, errors int) []string {
 	return out
 }
 
-func (s *statusDoc) print(cmd *cobra.Command, format string, errors int) error {
-	t := table{head: []string{"seq", "id", "needed", "needed_by", "since_version", "since", "age", "note"}}
+// neededByWidth is how wide the names of indices may get in the table.
+const neededByWidth = 60
+
+// capNames joins the names that fit into about width characters, and says how many are left out.
+func capNames(names []string, width int) string {
+	used := 0
+	for i, n := range names {
+		used += utf8.RuneCountInString(n) + 1
+		if i > 0 && used-1 > width {
+			return fmt.Sprintf("%s … and %d more", strings.Join(names[:i], " "), len(names)-i)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// print prints the status: for a person the verdict, then the records, then what writers refuse; as CSV the records.
+func (s *statusDoc) print(cmd *cobra.Command, format string, errors []json.RawMessage) error {
+	age, width := "age", math.MaxInt // CSV keeps the name that status.json has
+	if format == "table" {
+		age, width = "since_is", neededByWidth
+	}
+	t := table{head: []string{"seq", "id", "needed", "needed_by", "since_version", "since", age, "note"}}
 	for _, x := range s.Transitions {
 		needed := "unknown"
 		if x.Needed != nil {
@@ -144,7 +166,7 @@ func (s *statusDoc) print(cmd *cobra.Command, format string, errors int) error {
 		if len(x.KeptFor) > 0 {
 			note = strings.TrimPrefix(note+"; kept for "+joinInts(x.KeptFor), "; ")
 		}
-		t.add(strconv.Itoa(x.Seq), textOr(x.ID, ""), needed, strings.Join(by, " "), version, since, age, note)
+		t.add(strconv.Itoa(x.Seq), textOr(x.ID, ""), needed, capNames(by, width), version, since, age, note)
 	}
 	out := cmd.OutOrStdout()
 	if format == "csv" {
@@ -172,22 +194,23 @@ func (s *statusDoc) print(cmd *cobra.Command, format string, errors int) error {
 			fmt.Fprintf(&b, "catching up will be due at %s\n", *s.DueAt)
 		}
 	}
-	if errors > 0 {
-		fmt.Fprintf(&b, "%s in the history: see frifs history\n", countWord(errors, "error"))
-	}
-	for _, r := range s.WriterRules {
-		fmt.Fprintf(&b, "writers refuse: %s: %s\n", r.Refuses, r.Why)
+	if len(errors) > 0 {
+		fmt.Fprintf(&b, "%s in the history (see frifs history), the first: %s\n", countWord(len(errors), "error"), messageOf(errors[0]))
 	}
 	if len(t.rows) > 0 {
 		b.WriteByte('\n')
+		if err := t.print(&b, format); err != nil {
+			return err
+		}
 	}
-	if _, err := fmt.Fprint(out, b.String()); err != nil {
-		return err
+	for i, r := range s.WriterRules {
+		if i == 0 && len(t.rows) > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "writers refuse: %s: %s\n", r.Refuses, r.Why)
 	}
-	if len(t.rows) == 0 {
-		return nil
-	}
-	return t.print(out, format)
+	_, err := fmt.Fprint(out, b.String())
+	return err
 }
 
 func joinInts(list []int) string {

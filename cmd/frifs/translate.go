@@ -49,8 +49,11 @@ func newTranslateCmd() *cobra.Command {
   frifs translate /data/t.lance --trace 1:17`,
 		Args: args(1, -1, "URI ADDR..."),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
-			if (from == "") == (len(args) == 1) {
-				return usagef("give addresses, or --from-file, not both and not neither")
+			switch {
+			case from == "" && len(args) == 1:
+				return usagef("no address given: pass ADDR... or --from-file")
+			case from != "" && len(args) > 1:
+				return usagef("give addresses or --from-file, not both")
 			}
 			if trace && cmd.Flags().Changed("format") && format.word == "csv" {
 				return usagef("--trace: there is no csv form; use --format json or table")
