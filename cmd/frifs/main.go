@@ -69,6 +69,9 @@ func report(cmd *cobra.Command, err error, stderr io.Writer) int {
 		}
 		return 3
 	case errors.As(err, &usage):
+		if cmd.Name() == "help" {
+			cmd = cmd.Root()
+		}
 		fmt.Fprintf(stderr, "frifs: %v\nRun '%s --help' for usage.\n", err, cmd.CommandPath())
 		return 2
 	}

@@ -15,6 +15,75 @@ import (
 	"github.com/frifs/frifs/internal/testdata"
 )
 
+func TestExitCodesAndMessages(t *testing.T) {
+	chain := testdata.Dataset(t, "tagged/chain")
+	tests := []struct {
+		name string
+		args []string
+		code int
+		says string // on stderr
+	}{
+		{"help", nil, 0, ""},
+		{"release", []string{"--version"}, 0, ""},
+		{"unknown command", []string{"mont"}, 2, `unknown command "mont"; did you mean frifs mount or frifs umount?`},
+		{"another word", []string{"list"}, 2, `did you mean frifs ls?`},
+		{"release as a command", []string{"version"}, 2, `did you mean frifs --version or frifs versions?`},
+		{"nothing like a command", []string{"xyzzyxyzzy"}, 2, "unknown command \"xyzzyxyzzy\"\n"},
+		{"an empty command", []string{""}, 2, "unknown command \"\"\n"},
+		{"help", []string{"help"}, 0, ""},
+		{"help of a command", []string{"help", "mount"}, 0, ""},
+		{"help of an alias", []string{"help", "unmount"}, 0, ""},
+		{"help of help", []string{"help", "help"}, 0, ""},
+		{"help of no command", []string{"help", "statu"}, 2, `unknown command "statu"; did you mean frifs stat or frifs status?`},
+		{"help of two", []string{"help", "ls", "cat"}, 2, `unexpected argument "cat"`},
+		{"no URI", []string{"ls"}, 2, "ls: URI is missing (usage: frifs ls URI [PATH])"},
+		{"no mountpoint", []string{"mount", chain}, 2, "mount: MOUNTPOINT is missing (usage: frifs mount URI MOUNTPOINT)"},
+		{"no URI to translate", []string{"translate"}, 2, "translate: URI is missing"},
+		{"no shell", []string{"completion"}, 2, "completion: SHELL is missing (usage: frifs completion bash|zsh|fish|powershell)"},
+		{"no arguments", []string{"doctor", "x"}, 2, "doctor takes no arguments"},
+		{"unknown flag", []string{"ls", "--colour", chain}, 2, "unknown flag: --colour"},
+		{"too few arguments", []string{"cat", chain}, 2, "cat: PATH is missing (usage: frifs cat URI PATH...)"},
+		{"too many arguments", []string{"ls", chain, "a", "b"}, 2, `unexpected argument "b"`},
+		{"no dataset", []string{"ls", t.TempDir()}, 1, "no _versions directory"},
+		{"no such directory", []string{"ls", "/no/such/dir"}, 1, "/no/such/dir does not exist"},
+		{"no such scheme", []string{"ls", "gopher://x/y"}, 1, "gopher"},
+		{"no such path", []string{"cat", chain, "latest/nothing"}, 1, "not found"},
+		{"a directory", []string{"cat", chain, "latest"}, 1, "is a directory"},
+		{"negative length", []string{"cat", "--length", "-5", chain, "README.txt"}, 2, "negative"},
+		{"no such version", []string{"ls", "--version", "99", chain}, 1, "version 99 is not retained"},
+		{"no version at all", []string{"ls", "--version", "new", chain}, 2, "not a version number"},
+		{"before the first version", []string{"ls", "--asof", "1999-01-01", chain}, 1, "no version is as old"},
+		{"not a time", []string{"ls", "--asof", "then", chain}, 2, "is not a time"},
+		{"both selectors", []string{"ls", "--asof", "2026-12-01", "--version", "3", chain}, 2, "exclude each other"},
+		{"rebase", []string{"ls", "--rebase", "x", chain}, 2, "is not OLD=NEW"},
+		{"format", []string{"versions", "--format", "xml", chain}, 2, "none of table, json, csv"},
+		{"translate without addresses", []string{"translate", chain}, 2, "no address given: pass ADDR... or --from-file"},
+		{"translate with both", []string{"translate", chain, "--from-file", "-", "1"}, 2, "not both"},
+		{"translate a word", []string{"translate", chain, "1", "one"}, 2, `address 2: "one" is no decimal number`},
+		{"trace as csv", []string{"translate", "--trace", "--format", "csv", chain, "1"}, 2, "no csv form"},
+		{"no such address file", []string{"translate", chain, "--from-file", "/no/such"}, 1, "no such file"},
+		{"umount nothing", []string{"umount", t.TempDir()}, 2, "nothing is mounted"},
+		{"mount nowhere", []string{"mount", chain, filepath.Join(t.TempDir(), "mnt")}, 1, "mkdir -p"},
+		{"mount into the dataset", []string{"mount", chain, filepath.Join(chain, "data")}, 2, "inside the dataset"},
+		{"unknown shell", []string{"completion", "ksh"}, 2, "ksh"},
+		{"demo without and with a mount", []string{"demo", "--no-mount", "--stay"}, 2, "--no-mount"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			r := frifs(t, "", tc.args...)
+			if r.code != tc.code || !strings.Contains(r.stderr, tc.says) {
+				t.Errorf("got exit %d, stderr %q; want %d and %q", r.code, r.stderr, tc.code, tc.says)
+			}
+			if tc.code != 0 && r.stdout != "" {
+				t.Errorf("a failed command printed on stdout: %q", r.stdout)
+			}
+			if n := strings.Count(r.stderr, "\n"); n > 2 {
+				t.Errorf("an error of %d lines:\n%s", n, r.stderr)
+			}
+		})
+	}
+}
+
 func TestPlainDropsOperations(t *testing.T) {
 	corrupt := fault.New("store.Read", "/d/x @96", fault.Corrupt, "it ends early")
 	tests := []struct {
