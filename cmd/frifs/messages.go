@@ -12,14 +12,14 @@ import (
 	"github.com/frifs/frifs/fault"
 )
 
-// worded says err in other words, and is of its kind.
-type worded struct {
+// wordedError says err in other words, and is of its kind.
+type wordedError struct {
 	text string
 	err  error
 }
 
-func (w worded) Error() string { return w.text }
-func (w worded) Unwrap() error { return w.err }
+func (w wordedError) Error() string { return w.text }
+func (w wordedError) Unwrap() error { return w.err }
 
 // plain is the message of err for a person: path, kind and cause, without the operations, which name parts of this
 // program.
@@ -35,7 +35,7 @@ func plainBelow(parent string, err error) string {
 			parent = fe.Path
 		}
 		if fe.Err != nil {
-			short.Err = worded{plainBelow(parent, fe.Err), fe.Err}
+			short.Err = wordedError{plainBelow(parent, fe.Err), fe.Err}
 		}
 		return short.Error()
 	}
@@ -82,7 +82,7 @@ func explainPath(path string, err error) error {
 	default:
 		return err
 	}
-	return worded{path + " " + text, fault.New("", path, fault.NotFound, "%s: %w", text, err)}
+	return wordedError{path + " " + text, fault.New("", path, fault.NotFound, "%s: %w", text, err)}
 }
 
 // explainURI is explainPath for the URI of a dataset; err stays where that is not on this machine, or was not the

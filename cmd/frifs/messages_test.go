@@ -99,7 +99,7 @@ func TestPlainDropsOperations(t *testing.T) {
 		{errors.Join(corrupt, fault.New("op", "", fault.Denied, "no")), "/d/x @96: corrupt: it ends early\ndenied: no"},
 		{fault.New("op", "p", fault.Unavailable, "%w and %w", corrupt, errors.New("more")), "p: unavailable: /d/x @96: corrupt: it ends early and more"},
 		{&fault.Error{Op: "op", Kind: fault.Stale}, "not found"},
-		{worded{"other words", corrupt}, "other words"},
+		{wordedError{"other words", corrupt}, "other words"},
 	}
 	for _, tc := range tests {
 		if got := plain(tc.err); got != tc.want {

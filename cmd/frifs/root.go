@@ -47,8 +47,9 @@ func newRoot() *cobra.Command {
 	)
 	root.SetHelpCommand(newHelpCmd())
 	root.SuggestionsMinimumDistance = suggestDistance
+	words := otherWords()
 	for _, c := range root.Commands() {
-		c.SuggestFor = otherWords[c.Name()]
+		c.SuggestFor = words[c.Name()]
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
@@ -77,14 +78,16 @@ func args(least, most int, names string) cobra.PositionalArgs {
 const suggestDistance = 2
 
 // otherWords are words that people try for a command.
-var otherWords = map[string][]string{
-	"mount":     {"mnt"},
-	"ls":        {"list", "dir"},
-	"cat":       {"read", "show", "print"},
-	"stat":      {"info"},
-	"versions":  {"log"},
-	"translate": {"map", "remap", "lookup"},
-	"doctor":    {"check"},
+func otherWords() map[string][]string {
+	return map[string][]string{
+		"mount":     {"mnt"},
+		"ls":        {"list", "dir"},
+		"cat":       {"read", "show", "print"},
+		"stat":      {"info"},
+		"versions":  {"log"},
+		"translate": {"map", "remap", "lookup"},
+		"doctor":    {"check"},
+	}
 }
 
 // unknownCommand is the error for a command that does not exist, with those that may be meant.
