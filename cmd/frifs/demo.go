@@ -144,7 +144,7 @@ func untilSignal(ctx context.Context, sig <-chan os.Signal, work func(context.Co
 		return err
 	case <-sig:
 		cancel()
-		<-done // what the signal interrupted
+		<-done //nolint:errcheck // what the signal interrupted says only that
 		return fault.New("", "", fault.Cancelled, "interrupted")
 	}
 }
