@@ -105,7 +105,7 @@ func unpackFamily(family string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }() // nothing is left of it after the rename
 	for _, a := range archives {
 		if err := unpack(a, tmp); err != nil {
 			return "", fmt.Errorf("%s: %w", a, err)
@@ -178,7 +178,7 @@ func unpack(archive, dir string) error {
 	tr := tar.NewReader(z)
 	for {
 		h, err := tr.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
