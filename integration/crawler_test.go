@@ -117,7 +117,8 @@ func TestCrawlers(t *testing.T) {
 // With a store that takes longer than the bound, every request ends in time with an errno, and a reader that is killed
 // is gone at once.
 func TestSlowStore(t *testing.T) {
-	m, _ := slow(t, testdata.Dataset(t, "legacy/basic"), "-delay", "5s", "-op-timeout", "2s", "-slow-after-mount")
+	m, calls := slow(t, testdata.Dataset(t, "legacy/basic"), "-delay", "5s", "-op-timeout", "2s", "-slow-after-mount")
+	calls() // answered once the store is slow: the mount can be seen a moment before
 	begin := time.Now()
 	_, err := os.ReadFile(m.path("versions/3/manifest.json"))
 	took := time.Since(begin)
