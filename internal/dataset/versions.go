@@ -36,8 +36,8 @@ func (s Scheme) String() string {
 // The classes of names in _versions that are no version.
 const (
 	ClassHint      = "hint"      // latest_version_hint.json
-	ClassStaging   = "staging"   // N.manifest-<uuid>, N.manifest#1: not known to be committed
-	ClassTemp      = "temp"      // .tmp...
+	ClassStaging   = "staging"   // N.manifest-<uuid> of an external commit store: not known to be committed
+	ClassTemp      = "temp"      // .tmp..., N.manifest#1: written before a rename or link
 	ClassDetached  = "detached"  // dN.manifest: a version outside the history
 	ClassDuplicate = "duplicate" // a V1 name whose version also has a V2 name
 	ClassOther     = "other"
@@ -175,8 +175,11 @@ func classOf(name string) string {
 		}
 	}
 	if i := strings.Index(name, manifestSuffix); i > 0 && isDigits(strings.TrimPrefix(name[:i], "d")) {
-		if tail := name[i+len(manifestSuffix):]; strings.HasPrefix(tail, "-") || strings.HasPrefix(tail, "#") {
+		switch tail := name[i+len(manifestSuffix):]; {
+		case strings.HasPrefix(tail, "-"):
 			return ClassStaging
+		case strings.HasPrefix(tail, "#"):
+			return ClassTemp
 		}
 	}
 	return ClassOther

@@ -44,10 +44,10 @@ func TestParseVersionName(t *testing.T) {
 		{"d9223372036854775900.manifest", 0, SchemeUnknown, ClassDetached},
 		{"d.manifest", 0, SchemeUnknown, ClassOther},
 		{"dx1.manifest", 0, SchemeUnknown, ClassOther},
-		{"7.manifest#1", 0, SchemeUnknown, ClassStaging},
+		{"7.manifest#1", 0, SchemeUnknown, ClassTemp},
 		{"7.manifest-5a2097ce-3586-4e75-8a10-760a300f4de7", 0, SchemeUnknown, ClassStaging},
 		{"18446744073709551614.manifest-5a2097ce-3586-4e75-8a10-760a300f4de7", 0, SchemeUnknown, ClassStaging},
-		{"d9223372036854775900.manifest#1", 0, SchemeUnknown, ClassStaging},
+		{"d9223372036854775900.manifest#1", 0, SchemeUnknown, ClassTemp},
 		{".tmpAb3xYz", 0, SchemeUnknown, ClassTemp},
 		{".tmp_7.manifest_5a2097ce-3586-4e75-8a10-760a300f4de7", 0, SchemeUnknown, ClassTemp},
 		{"", 0, SchemeUnknown, ClassOther},
@@ -154,7 +154,7 @@ func TestR48StagingNamesAreIgnoredAndCounted(t *testing.T) {
 	if got, want := numbers(l), []uint64{1}; !reflect.DeepEqual(got, want) {
 		t.Errorf("versions %d, want %d", got, want)
 	}
-	if want := map[string]int{ClassStaging: 2, ClassTemp: 1}; !reflect.DeepEqual(l.Ignored, want) {
+	if want := map[string]int{ClassStaging: 1, ClassTemp: 2}; !reflect.DeepEqual(l.Ignored, want) {
 		t.Errorf("ignored %v, want %v", l.Ignored, want)
 	}
 }
