@@ -158,6 +158,9 @@ func TestStaleMountIsExplainedAndCleared(t *testing.T) {
 
 func TestMountByTheHelper(t *testing.T) {
 	if _, err := helper(); err != nil {
+		if os.Getenv("FRIFS_CI") == "1" {
+			t.Fatalf("FRIFS_CI=1 but fusermount3 is not installed: %v", err)
+		}
 		t.Skipf("fusermount3 is not installed: %v", err)
 	}
 	s := start(t, "FRIFS_FS_TEST_HELPER=1")
