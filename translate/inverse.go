@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/fri"
 )
 
@@ -32,25 +31,13 @@ func (t *Translator) back(n *node, group int) backVerdict {
 // Inverse tells where the rows that are at addrs in the version asked about come from: the earliest address that the
 // history records. Outcomes are Moved and DeletedNow (New is the old address; for DeletedNow the row is deleted now),
 // Same (the fragment is live and no record produced it; New is the address itself), OutOfRange, Dangling (the fragment
-// is not live and no record produced it) and Unresolved (a record or mapping that would be needed cannot be used). Addresses in
-// fragments that are no longer live, but that records name, are followed too. Errors are those of Translate.
+// is not live and no record produced it) and Unresolved (a record or mapping that would be needed cannot be used).
+// Addresses in fragments that are no longer live, but that records produced, are followed too. Errors are those of
+// Translate.
 func (t *Translator) Inverse(ctx context.Context, addrs []fri.RowAddr, r *Results) error {
-	if err := r.check(len(addrs)); err != nil {
-		return err
-	}
-	w := t.getWork()
-	defer t.putWork(w)
-	for lo := 0; lo < len(addrs); lo += pieceRows {
-		if err := ctx.Err(); err != nil {
-			return fault.Wrap("translate.Inverse", "", err)
-		}
-		hi := min(lo+pieceRows, len(addrs))
-		p := r.slice(lo, hi)
-		if err := t.inversePiece(ctx, w, addrs[lo:hi], &p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.pieces(ctx, "translate.Inverse", len(addrs), r, func(w *work, lo, hi int, p *Results) error {
+		return t.inversePiece(ctx, w, addrs[lo:hi], p)
+	})
 }
 
 func (t *Translator) inversePiece(ctx context.Context, w *work, addrs []fri.RowAddr, r *Results) error {

@@ -44,18 +44,25 @@ func (r *Results) slice(lo, hi int) Results {
 // are the fastest. An error (cancelled, timed_out, unavailable; invalid for slices of the wrong length) means that r
 // holds nothing.
 func (t *Translator) Translate(ctx context.Context, addrs []fri.RowAddr, r *Results) error {
-	if err := r.check(len(addrs)); err != nil {
+	return t.pieces(ctx, "translate.Translate", len(addrs), r, func(w *work, lo, hi int, p *Results) error {
+		return t.piece(ctx, w, addrs[lo:hi], p)
+	})
+}
+
+// pieces has n addresses answered by do, pieceRows at a time: [lo, hi) of the input with its part of r.
+func (t *Translator) pieces(ctx context.Context, op string, n int, r *Results, do func(w *work, lo, hi int, p *Results) error) error {
+	if err := r.check(n); err != nil {
 		return err
 	}
 	w := t.getWork()
 	defer t.putWork(w)
-	for lo := 0; lo < len(addrs); lo += pieceRows {
+	for lo := 0; lo < n; lo += pieceRows {
 		if err := ctx.Err(); err != nil {
-			return fault.Wrap("translate.Translate", "", err)
+			return fault.Wrap(op, "", err)
 		}
-		hi := min(lo+pieceRows, len(addrs))
+		hi := min(lo+pieceRows, n)
 		p := r.slice(lo, hi)
-		if err := t.piece(ctx, w, addrs[lo:hi], &p); err != nil {
+		if err := do(w, lo, hi, &p); err != nil {
 			return err
 		}
 	}
@@ -71,18 +78,9 @@ func (t *Translator) TranslateRun(ctx context.Context, start fri.RowAddr, n int,
 	if uint64(start.Offset())+uint64(n) > unlimited {
 		return fault.New("translate.TranslateRun", "", fault.Invalid, "%d rows from %v on reach past the fragment's last offset", n, start)
 	}
-	w := t.getWork()
-	defer t.putWork(w)
-	for lo := 0; lo < n; lo += pieceRows {
-		if err := ctx.Err(); err != nil {
-			return fault.Wrap("translate.TranslateRun", "", err)
-		}
-		p := r.slice(lo, min(lo+pieceRows, n))
-		if err := t.runPiece(ctx, w, start+fri.RowAddr(lo), &p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.pieces(ctx, "translate.TranslateRun", n, r, func(w *work, lo, _ int, p *Results) error {
+		return t.runPiece(ctx, w, start+fri.RowAddr(lo), p)
+	})
 }
 
 // runPiece translates consecutive addresses of one fragment, at most pieceRows.
