@@ -74,11 +74,7 @@ func (t *tally) each(ctx context.Context, tr *translate.Translator, from, to uin
 
 // composedJSON is fri/scan/composed.json: rows per outcome, in all and per source fragment, and where they are.
 func (n version) composedJSON(ctx context.Context) (*document, error) {
-	l, h, err := n.loadHistory(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tr, err := n.translator(l, h)
+	tr, _, err := n.openTranslator(ctx)
 	if err != nil {
 		return nil, err
 	}

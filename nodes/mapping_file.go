@@ -178,11 +178,7 @@ func (n version) mappingFile(l *loaded, rel string, seq int, name string) *mapFi
 func (n version) composedFile(l *loaded) *mapFile {
 	return &mapFile{base: n.base("fri/scan/composed.csv", n.key(), l.mtime), t: n.t, class: C2,
 		open: func(ctx context.Context) (mapcsv.File, error) {
-			l, h, err := n.loadHistory(ctx)
-			if err != nil {
-				return nil, err
-			}
-			tr, err := n.translator(l, h)
+			tr, _, err := n.openTranslator(ctx)
 			if err != nil {
 				return nil, err
 			}

@@ -66,6 +66,16 @@ func (n version) translator(l *loaded, h *history) (*translate.Translator, error
 	return translate.New(h.h, liveFragments{n.t.ds, l.m, note}, maps, translate.Options{}), nil
 }
 
+// openTranslator makes the translator of the version, with the history that it applies.
+func (n version) openTranslator(ctx context.Context) (*translate.Translator, *history, error) {
+	l, h, err := n.loadHistory(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tr, err := n.translator(l, h)
+	return tr, h, err
+}
+
 // Translator returns a translator for one retained version, nil for the latest, with the history it uses. Errors:
 // fault.NotFound for a version that is not shown, fault.Unsupported where translation is refused (the flag is named),
 // and those of reading the manifest and the history.
@@ -74,11 +84,10 @@ func (t *Tree) Translator(ctx context.Context, number *uint64) (*translate.Trans
 	if err != nil {
 		return nil, nil, err
 	}
-	l, h, err := n.loadHistory(ctx)
-	if err != nil {
+	tr, h, err := n.openTranslator(ctx)
+	if h == nil {
 		return nil, nil, err
 	}
-	tr, err := n.translator(l, h)
 	return tr, h.h, err
 }
 
