@@ -26,6 +26,13 @@ type Config struct {
 	Now       func() time.Time  // nil = time.Now
 	OnError   func(ErrorRecord) // told about each failure that .frifs/errors.jsonl gets; may be nil
 	Gauges    func() []Gauge    // more figures for .frifs/status.json and .frifs/metrics; may be nil
+	CacheDir  string            // where large re-serialised index files spill to; "" = the system's temporary directory
+
+	// ForReader names the Lance release that remapped.lance is made for ("2.0.1"): index types that make it fail are
+	// left out. "" = none in particular.
+	ForReader string
+	// OmitIndex leaves indices out of remapped.lance: each names an index type ("FM") or an index.
+	OmitIndex []string
 }
 
 // Gauge is one figure of .frifs/metrics. Name is a Prometheus metric name, Help one line.
