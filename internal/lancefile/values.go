@@ -25,9 +25,16 @@ func (e *unknownError) Error() string {
 	return fmt.Sprintf("unsupported %s %d", e.what, e.number)
 }
 
-// unknownOf names the alternative of a oneof that came out as an unknown field of m.
+// unknownOf names the alternative of a oneof of m that the caller does not decode: one that is known elsewhere, or one
+// that came out as an unknown field.
 func unknownOf(what string, m proto.Message) error {
-	num, _, n := protowire.ConsumeTag(m.ProtoReflect().GetUnknown())
+	r := m.ProtoReflect()
+	for i := range r.Descriptor().Oneofs().Len() {
+		if f := r.WhichOneof(r.Descriptor().Oneofs().Get(i)); f != nil {
+			return &unknownError{what: what, number: int(f.Number())}
+		}
+	}
+	num, _, n := protowire.ConsumeTag(r.GetUnknown())
 	if n < 0 {
 		return fmt.Errorf("%s missing", what)
 	}

@@ -23,14 +23,21 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ArrayEncoding is a tree of encodings. Kinds that frifs does not decode are left out here on purpose: they come out
-// as unknown fields, whose number is reported.
+// ArrayEncoding is a tree of encodings. Kinds that frifs does not know come out as unknown fields, whose number is
+// reported.
 type ArrayEncoding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to ArrayEncoding:
 	//
 	//	*ArrayEncoding_Flat_
 	//	*ArrayEncoding_Nullable_
+	//	*ArrayEncoding_FixedSizeList_
+	//	*ArrayEncoding_List_
+	//	*ArrayEncoding_Struct_
+	//	*ArrayEncoding_Binary_
+	//	*ArrayEncoding_Dictionary_
+	//	*ArrayEncoding_Fsst_
+	//	*ArrayEncoding_FixedSizeBinary_
 	//	*ArrayEncoding_Constant_
 	ArrayEncoding isArrayEncoding_ArrayEncoding `protobuf_oneof:"array_encoding"`
 	unknownFields protoimpl.UnknownFields
@@ -92,6 +99,69 @@ func (x *ArrayEncoding) GetNullable() *ArrayEncoding_Nullable {
 	return nil
 }
 
+func (x *ArrayEncoding) GetFixedSizeList() *ArrayEncoding_FixedSizeList {
+	if x != nil {
+		if x, ok := x.ArrayEncoding.(*ArrayEncoding_FixedSizeList_); ok {
+			return x.FixedSizeList
+		}
+	}
+	return nil
+}
+
+func (x *ArrayEncoding) GetList() *ArrayEncoding_List {
+	if x != nil {
+		if x, ok := x.ArrayEncoding.(*ArrayEncoding_List_); ok {
+			return x.List
+		}
+	}
+	return nil
+}
+
+func (x *ArrayEncoding) GetStruct() *ArrayEncoding_Struct {
+	if x != nil {
+		if x, ok := x.ArrayEncoding.(*ArrayEncoding_Struct_); ok {
+			return x.Struct
+		}
+	}
+	return nil
+}
+
+func (x *ArrayEncoding) GetBinary() *ArrayEncoding_Binary {
+	if x != nil {
+		if x, ok := x.ArrayEncoding.(*ArrayEncoding_Binary_); ok {
+			return x.Binary
+		}
+	}
+	return nil
+}
+
+func (x *ArrayEncoding) GetDictionary() *ArrayEncoding_Dictionary {
+	if x != nil {
+		if x, ok := x.ArrayEncoding.(*ArrayEncoding_Dictionary_); ok {
+			return x.Dictionary
+		}
+	}
+	return nil
+}
+
+func (x *ArrayEncoding) GetFsst() *ArrayEncoding_Fsst {
+	if x != nil {
+		if x, ok := x.ArrayEncoding.(*ArrayEncoding_Fsst_); ok {
+			return x.Fsst
+		}
+	}
+	return nil
+}
+
+func (x *ArrayEncoding) GetFixedSizeBinary() *ArrayEncoding_FixedSizeBinary {
+	if x != nil {
+		if x, ok := x.ArrayEncoding.(*ArrayEncoding_FixedSizeBinary_); ok {
+			return x.FixedSizeBinary
+		}
+	}
+	return nil
+}
+
 func (x *ArrayEncoding) GetConstant() *ArrayEncoding_Constant {
 	if x != nil {
 		if x, ok := x.ArrayEncoding.(*ArrayEncoding_Constant_); ok {
@@ -113,6 +183,34 @@ type ArrayEncoding_Nullable_ struct {
 	Nullable *ArrayEncoding_Nullable `protobuf:"bytes,2,opt,name=nullable,proto3,oneof"`
 }
 
+type ArrayEncoding_FixedSizeList_ struct {
+	FixedSizeList *ArrayEncoding_FixedSizeList `protobuf:"bytes,3,opt,name=fixed_size_list,json=fixedSizeList,proto3,oneof"`
+}
+
+type ArrayEncoding_List_ struct {
+	List *ArrayEncoding_List `protobuf:"bytes,4,opt,name=list,proto3,oneof"`
+}
+
+type ArrayEncoding_Struct_ struct {
+	Struct *ArrayEncoding_Struct `protobuf:"bytes,5,opt,name=struct,proto3,oneof"`
+}
+
+type ArrayEncoding_Binary_ struct {
+	Binary *ArrayEncoding_Binary `protobuf:"bytes,6,opt,name=binary,proto3,oneof"`
+}
+
+type ArrayEncoding_Dictionary_ struct {
+	Dictionary *ArrayEncoding_Dictionary `protobuf:"bytes,7,opt,name=dictionary,proto3,oneof"`
+}
+
+type ArrayEncoding_Fsst_ struct {
+	Fsst *ArrayEncoding_Fsst `protobuf:"bytes,8,opt,name=fsst,proto3,oneof"`
+}
+
+type ArrayEncoding_FixedSizeBinary_ struct {
+	FixedSizeBinary *ArrayEncoding_FixedSizeBinary `protobuf:"bytes,11,opt,name=fixed_size_binary,json=fixedSizeBinary,proto3,oneof"`
+}
+
 type ArrayEncoding_Constant_ struct {
 	Constant *ArrayEncoding_Constant `protobuf:"bytes,13,opt,name=constant,proto3,oneof"`
 }
@@ -120,6 +218,20 @@ type ArrayEncoding_Constant_ struct {
 func (*ArrayEncoding_Flat_) isArrayEncoding_ArrayEncoding() {}
 
 func (*ArrayEncoding_Nullable_) isArrayEncoding_ArrayEncoding() {}
+
+func (*ArrayEncoding_FixedSizeList_) isArrayEncoding_ArrayEncoding() {}
+
+func (*ArrayEncoding_List_) isArrayEncoding_ArrayEncoding() {}
+
+func (*ArrayEncoding_Struct_) isArrayEncoding_ArrayEncoding() {}
+
+func (*ArrayEncoding_Binary_) isArrayEncoding_ArrayEncoding() {}
+
+func (*ArrayEncoding_Dictionary_) isArrayEncoding_ArrayEncoding() {}
+
+func (*ArrayEncoding_Fsst_) isArrayEncoding_ArrayEncoding() {}
+
+func (*ArrayEncoding_FixedSizeBinary_) isArrayEncoding_ArrayEncoding() {}
 
 func (*ArrayEncoding_Constant_) isArrayEncoding_ArrayEncoding() {}
 
@@ -389,6 +501,393 @@ func (*ArrayEncoding_Nullable_SomeNulls_) isArrayEncoding_Nullable_Nullability()
 
 func (*ArrayEncoding_Nullable_AllNulls_) isArrayEncoding_Nullable_Nullability() {}
 
+// FixedSizeList has dimension items in each value.
+type ArrayEncoding_FixedSizeList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dimension     uint32                 `protobuf:"varint,1,opt,name=dimension,proto3" json:"dimension,omitempty"`
+	Items         *ArrayEncoding         `protobuf:"bytes,2,opt,name=items,proto3" json:"items,omitempty"`
+	HasValidity   bool                   `protobuf:"varint,3,opt,name=has_validity,json=hasValidity,proto3" json:"has_validity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArrayEncoding_FixedSizeList) Reset() {
+	*x = ArrayEncoding_FixedSizeList{}
+	mi := &file_pb_encodings20_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArrayEncoding_FixedSizeList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArrayEncoding_FixedSizeList) ProtoMessage() {}
+
+func (x *ArrayEncoding_FixedSizeList) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings20_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArrayEncoding_FixedSizeList.ProtoReflect.Descriptor instead.
+func (*ArrayEncoding_FixedSizeList) Descriptor() ([]byte, []int) {
+	return file_pb_encodings20_proto_rawDescGZIP(), []int{0, 4}
+}
+
+func (x *ArrayEncoding_FixedSizeList) GetDimension() uint32 {
+	if x != nil {
+		return x.Dimension
+	}
+	return 0
+}
+
+func (x *ArrayEncoding_FixedSizeList) GetItems() *ArrayEncoding {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+func (x *ArrayEncoding_FixedSizeList) GetHasValidity() bool {
+	if x != nil {
+		return x.HasValidity
+	}
+	return false
+}
+
+// List has the end of each list, by the items of the page; the items are in the next column.
+type ArrayEncoding_List struct {
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	Offsets              *ArrayEncoding         `protobuf:"bytes,1,opt,name=offsets,proto3" json:"offsets,omitempty"`
+	NullOffsetAdjustment uint64                 `protobuf:"varint,2,opt,name=null_offset_adjustment,json=nullOffsetAdjustment,proto3" json:"null_offset_adjustment,omitempty"`
+	NumItems             uint64                 `protobuf:"varint,3,opt,name=num_items,json=numItems,proto3" json:"num_items,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *ArrayEncoding_List) Reset() {
+	*x = ArrayEncoding_List{}
+	mi := &file_pb_encodings20_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArrayEncoding_List) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArrayEncoding_List) ProtoMessage() {}
+
+func (x *ArrayEncoding_List) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings20_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArrayEncoding_List.ProtoReflect.Descriptor instead.
+func (*ArrayEncoding_List) Descriptor() ([]byte, []int) {
+	return file_pb_encodings20_proto_rawDescGZIP(), []int{0, 5}
+}
+
+func (x *ArrayEncoding_List) GetOffsets() *ArrayEncoding {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *ArrayEncoding_List) GetNullOffsetAdjustment() uint64 {
+	if x != nil {
+		return x.NullOffsetAdjustment
+	}
+	return 0
+}
+
+func (x *ArrayEncoding_List) GetNumItems() uint64 {
+	if x != nil {
+		return x.NumItems
+	}
+	return 0
+}
+
+// Struct has nothing of its own; its fields are in the next columns.
+type ArrayEncoding_Struct struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArrayEncoding_Struct) Reset() {
+	*x = ArrayEncoding_Struct{}
+	mi := &file_pb_encodings20_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArrayEncoding_Struct) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArrayEncoding_Struct) ProtoMessage() {}
+
+func (x *ArrayEncoding_Struct) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings20_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArrayEncoding_Struct.ProtoReflect.Descriptor instead.
+func (*ArrayEncoding_Struct) Descriptor() ([]byte, []int) {
+	return file_pb_encodings20_proto_rawDescGZIP(), []int{0, 6}
+}
+
+// Binary has the end of each value in bytes.
+type ArrayEncoding_Binary struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Indices        *ArrayEncoding         `protobuf:"bytes,1,opt,name=indices,proto3" json:"indices,omitempty"`
+	Bytes          *ArrayEncoding         `protobuf:"bytes,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	NullAdjustment uint64                 `protobuf:"varint,3,opt,name=null_adjustment,json=nullAdjustment,proto3" json:"null_adjustment,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ArrayEncoding_Binary) Reset() {
+	*x = ArrayEncoding_Binary{}
+	mi := &file_pb_encodings20_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArrayEncoding_Binary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArrayEncoding_Binary) ProtoMessage() {}
+
+func (x *ArrayEncoding_Binary) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings20_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArrayEncoding_Binary.ProtoReflect.Descriptor instead.
+func (*ArrayEncoding_Binary) Descriptor() ([]byte, []int) {
+	return file_pb_encodings20_proto_rawDescGZIP(), []int{0, 7}
+}
+
+func (x *ArrayEncoding_Binary) GetIndices() *ArrayEncoding {
+	if x != nil {
+		return x.Indices
+	}
+	return nil
+}
+
+func (x *ArrayEncoding_Binary) GetBytes() *ArrayEncoding {
+	if x != nil {
+		return x.Bytes
+	}
+	return nil
+}
+
+func (x *ArrayEncoding_Binary) GetNullAdjustment() uint64 {
+	if x != nil {
+		return x.NullAdjustment
+	}
+	return 0
+}
+
+// Dictionary has indices into items, from 1 on; index 0 is a null.
+type ArrayEncoding_Dictionary struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Indices            *ArrayEncoding         `protobuf:"bytes,1,opt,name=indices,proto3" json:"indices,omitempty"`
+	Items              *ArrayEncoding         `protobuf:"bytes,2,opt,name=items,proto3" json:"items,omitempty"`
+	NumDictionaryItems uint32                 `protobuf:"varint,3,opt,name=num_dictionary_items,json=numDictionaryItems,proto3" json:"num_dictionary_items,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *ArrayEncoding_Dictionary) Reset() {
+	*x = ArrayEncoding_Dictionary{}
+	mi := &file_pb_encodings20_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArrayEncoding_Dictionary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArrayEncoding_Dictionary) ProtoMessage() {}
+
+func (x *ArrayEncoding_Dictionary) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings20_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArrayEncoding_Dictionary.ProtoReflect.Descriptor instead.
+func (*ArrayEncoding_Dictionary) Descriptor() ([]byte, []int) {
+	return file_pb_encodings20_proto_rawDescGZIP(), []int{0, 8}
+}
+
+func (x *ArrayEncoding_Dictionary) GetIndices() *ArrayEncoding {
+	if x != nil {
+		return x.Indices
+	}
+	return nil
+}
+
+func (x *ArrayEncoding_Dictionary) GetItems() *ArrayEncoding {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+func (x *ArrayEncoding_Dictionary) GetNumDictionaryItems() uint32 {
+	if x != nil {
+		return x.NumDictionaryItems
+	}
+	return 0
+}
+
+// Fsst replaces frequent strings by one-byte codes.
+type ArrayEncoding_Fsst struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Binary        *ArrayEncoding         `protobuf:"bytes,1,opt,name=binary,proto3" json:"binary,omitempty"`
+	SymbolTable   []byte                 `protobuf:"bytes,2,opt,name=symbol_table,json=symbolTable,proto3" json:"symbol_table,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArrayEncoding_Fsst) Reset() {
+	*x = ArrayEncoding_Fsst{}
+	mi := &file_pb_encodings20_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArrayEncoding_Fsst) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArrayEncoding_Fsst) ProtoMessage() {}
+
+func (x *ArrayEncoding_Fsst) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings20_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArrayEncoding_Fsst.ProtoReflect.Descriptor instead.
+func (*ArrayEncoding_Fsst) Descriptor() ([]byte, []int) {
+	return file_pb_encodings20_proto_rawDescGZIP(), []int{0, 9}
+}
+
+func (x *ArrayEncoding_Fsst) GetBinary() *ArrayEncoding {
+	if x != nil {
+		return x.Binary
+	}
+	return nil
+}
+
+func (x *ArrayEncoding_Fsst) GetSymbolTable() []byte {
+	if x != nil {
+		return x.SymbolTable
+	}
+	return nil
+}
+
+// FixedSizeBinary has values of byte_width bytes.
+type ArrayEncoding_FixedSizeBinary struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bytes         *ArrayEncoding         `protobuf:"bytes,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	ByteWidth     uint32                 `protobuf:"varint,2,opt,name=byte_width,json=byteWidth,proto3" json:"byte_width,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArrayEncoding_FixedSizeBinary) Reset() {
+	*x = ArrayEncoding_FixedSizeBinary{}
+	mi := &file_pb_encodings20_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArrayEncoding_FixedSizeBinary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArrayEncoding_FixedSizeBinary) ProtoMessage() {}
+
+func (x *ArrayEncoding_FixedSizeBinary) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings20_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArrayEncoding_FixedSizeBinary.ProtoReflect.Descriptor instead.
+func (*ArrayEncoding_FixedSizeBinary) Descriptor() ([]byte, []int) {
+	return file_pb_encodings20_proto_rawDescGZIP(), []int{0, 10}
+}
+
+func (x *ArrayEncoding_FixedSizeBinary) GetBytes() *ArrayEncoding {
+	if x != nil {
+		return x.Bytes
+	}
+	return nil
+}
+
+func (x *ArrayEncoding_FixedSizeBinary) GetByteWidth() uint32 {
+	if x != nil {
+		return x.ByteWidth
+	}
+	return 0
+}
+
 // Constant repeats one little-endian value.
 type ArrayEncoding_Constant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -399,7 +898,7 @@ type ArrayEncoding_Constant struct {
 
 func (x *ArrayEncoding_Constant) Reset() {
 	*x = ArrayEncoding_Constant{}
-	mi := &file_pb_encodings20_proto_msgTypes[5]
+	mi := &file_pb_encodings20_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +910,7 @@ func (x *ArrayEncoding_Constant) String() string {
 func (*ArrayEncoding_Constant) ProtoMessage() {}
 
 func (x *ArrayEncoding_Constant) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings20_proto_msgTypes[5]
+	mi := &file_pb_encodings20_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +923,7 @@ func (x *ArrayEncoding_Constant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrayEncoding_Constant.ProtoReflect.Descriptor instead.
 func (*ArrayEncoding_Constant) Descriptor() ([]byte, []int) {
-	return file_pb_encodings20_proto_rawDescGZIP(), []int{0, 4}
+	return file_pb_encodings20_proto_rawDescGZIP(), []int{0, 11}
 }
 
 func (x *ArrayEncoding_Constant) GetValue() []byte {
@@ -444,7 +943,7 @@ type ArrayEncoding_Nullable_NoNulls struct {
 
 func (x *ArrayEncoding_Nullable_NoNulls) Reset() {
 	*x = ArrayEncoding_Nullable_NoNulls{}
-	mi := &file_pb_encodings20_proto_msgTypes[6]
+	mi := &file_pb_encodings20_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +955,7 @@ func (x *ArrayEncoding_Nullable_NoNulls) String() string {
 func (*ArrayEncoding_Nullable_NoNulls) ProtoMessage() {}
 
 func (x *ArrayEncoding_Nullable_NoNulls) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings20_proto_msgTypes[6]
+	mi := &file_pb_encodings20_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +989,7 @@ type ArrayEncoding_Nullable_SomeNulls struct {
 
 func (x *ArrayEncoding_Nullable_SomeNulls) Reset() {
 	*x = ArrayEncoding_Nullable_SomeNulls{}
-	mi := &file_pb_encodings20_proto_msgTypes[7]
+	mi := &file_pb_encodings20_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +1001,7 @@ func (x *ArrayEncoding_Nullable_SomeNulls) String() string {
 func (*ArrayEncoding_Nullable_SomeNulls) ProtoMessage() {}
 
 func (x *ArrayEncoding_Nullable_SomeNulls) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings20_proto_msgTypes[7]
+	mi := &file_pb_encodings20_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +1040,7 @@ type ArrayEncoding_Nullable_AllNulls struct {
 
 func (x *ArrayEncoding_Nullable_AllNulls) Reset() {
 	*x = ArrayEncoding_Nullable_AllNulls{}
-	mi := &file_pb_encodings20_proto_msgTypes[8]
+	mi := &file_pb_encodings20_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -553,7 +1052,7 @@ func (x *ArrayEncoding_Nullable_AllNulls) String() string {
 func (*ArrayEncoding_Nullable_AllNulls) ProtoMessage() {}
 
 func (x *ArrayEncoding_Nullable_AllNulls) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings20_proto_msgTypes[8]
+	mi := &file_pb_encodings20_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,10 +1072,19 @@ var File_pb_encodings20_proto protoreflect.FileDescriptor
 
 const file_pb_encodings20_proto_rawDesc = "" +
 	"\n" +
-	"\x14pb/encodings20.proto\x12\x14frifs.pb.encodings20\"\xea\b\n" +
+	"\x14pb/encodings20.proto\x12\x14frifs.pb.encodings20\"\xf9\x13\n" +
 	"\rArrayEncoding\x12>\n" +
 	"\x04flat\x18\x01 \x01(\v2(.frifs.pb.encodings20.ArrayEncoding.FlatH\x00R\x04flat\x12J\n" +
-	"\bnullable\x18\x02 \x01(\v2,.frifs.pb.encodings20.ArrayEncoding.NullableH\x00R\bnullable\x12J\n" +
+	"\bnullable\x18\x02 \x01(\v2,.frifs.pb.encodings20.ArrayEncoding.NullableH\x00R\bnullable\x12[\n" +
+	"\x0ffixed_size_list\x18\x03 \x01(\v21.frifs.pb.encodings20.ArrayEncoding.FixedSizeListH\x00R\rfixedSizeList\x12>\n" +
+	"\x04list\x18\x04 \x01(\v2(.frifs.pb.encodings20.ArrayEncoding.ListH\x00R\x04list\x12D\n" +
+	"\x06struct\x18\x05 \x01(\v2*.frifs.pb.encodings20.ArrayEncoding.StructH\x00R\x06struct\x12D\n" +
+	"\x06binary\x18\x06 \x01(\v2*.frifs.pb.encodings20.ArrayEncoding.BinaryH\x00R\x06binary\x12P\n" +
+	"\n" +
+	"dictionary\x18\a \x01(\v2..frifs.pb.encodings20.ArrayEncoding.DictionaryH\x00R\n" +
+	"dictionary\x12>\n" +
+	"\x04fsst\x18\b \x01(\v2(.frifs.pb.encodings20.ArrayEncoding.FsstH\x00R\x04fsst\x12a\n" +
+	"\x11fixed_size_binary\x18\v \x01(\v23.frifs.pb.encodings20.ArrayEncoding.FixedSizeBinaryH\x00R\x0ffixedSizeBinary\x12J\n" +
 	"\bconstant\x18\r \x01(\v2,.frifs.pb.encodings20.ArrayEncoding.ConstantH\x00R\bconstant\x1aL\n" +
 	"\x06Buffer\x12!\n" +
 	"\fbuffer_index\x18\x01 \x01(\rR\vbufferIndex\x12\x1f\n" +
@@ -601,7 +1109,32 @@ const file_pb_encodings20_proto_rawDesc = "" +
 	"\x06values\x18\x02 \x01(\v2#.frifs.pb.encodings20.ArrayEncodingR\x06values\x1a\n" +
 	"\n" +
 	"\bAllNullsB\r\n" +
-	"\vnullability\x1a \n" +
+	"\vnullability\x1a\x8b\x01\n" +
+	"\rFixedSizeList\x12\x1c\n" +
+	"\tdimension\x18\x01 \x01(\rR\tdimension\x129\n" +
+	"\x05items\x18\x02 \x01(\v2#.frifs.pb.encodings20.ArrayEncodingR\x05items\x12!\n" +
+	"\fhas_validity\x18\x03 \x01(\bR\vhasValidity\x1a\x98\x01\n" +
+	"\x04List\x12=\n" +
+	"\aoffsets\x18\x01 \x01(\v2#.frifs.pb.encodings20.ArrayEncodingR\aoffsets\x124\n" +
+	"\x16null_offset_adjustment\x18\x02 \x01(\x04R\x14nullOffsetAdjustment\x12\x1b\n" +
+	"\tnum_items\x18\x03 \x01(\x04R\bnumItems\x1a\b\n" +
+	"\x06Struct\x1a\xab\x01\n" +
+	"\x06Binary\x12=\n" +
+	"\aindices\x18\x01 \x01(\v2#.frifs.pb.encodings20.ArrayEncodingR\aindices\x129\n" +
+	"\x05bytes\x18\x02 \x01(\v2#.frifs.pb.encodings20.ArrayEncodingR\x05bytes\x12'\n" +
+	"\x0fnull_adjustment\x18\x03 \x01(\x04R\x0enullAdjustment\x1a\xb8\x01\n" +
+	"\n" +
+	"Dictionary\x12=\n" +
+	"\aindices\x18\x01 \x01(\v2#.frifs.pb.encodings20.ArrayEncodingR\aindices\x129\n" +
+	"\x05items\x18\x02 \x01(\v2#.frifs.pb.encodings20.ArrayEncodingR\x05items\x120\n" +
+	"\x14num_dictionary_items\x18\x03 \x01(\rR\x12numDictionaryItems\x1af\n" +
+	"\x04Fsst\x12;\n" +
+	"\x06binary\x18\x01 \x01(\v2#.frifs.pb.encodings20.ArrayEncodingR\x06binary\x12!\n" +
+	"\fsymbol_table\x18\x02 \x01(\fR\vsymbolTable\x1ak\n" +
+	"\x0fFixedSizeBinary\x129\n" +
+	"\x05bytes\x18\x01 \x01(\v2#.frifs.pb.encodings20.ArrayEncodingR\x05bytes\x12\x1d\n" +
+	"\n" +
+	"byte_width\x18\x02 \x01(\rR\tbyteWidth\x1a \n" +
 	"\bConstant\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\fR\x05valueB\x10\n" +
 	"\x0earray_encodingB'Z%github.com/frifs/frifs/internal/pb;pbb\x06proto3"
@@ -618,35 +1151,57 @@ func file_pb_encodings20_proto_rawDescGZIP() []byte {
 	return file_pb_encodings20_proto_rawDescData
 }
 
-var file_pb_encodings20_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_pb_encodings20_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_pb_encodings20_proto_goTypes = []any{
 	(*ArrayEncoding)(nil),                    // 0: frifs.pb.encodings20.ArrayEncoding
 	(*ArrayEncoding_Buffer)(nil),             // 1: frifs.pb.encodings20.ArrayEncoding.Buffer
 	(*ArrayEncoding_Compression)(nil),        // 2: frifs.pb.encodings20.ArrayEncoding.Compression
 	(*ArrayEncoding_Flat)(nil),               // 3: frifs.pb.encodings20.ArrayEncoding.Flat
 	(*ArrayEncoding_Nullable)(nil),           // 4: frifs.pb.encodings20.ArrayEncoding.Nullable
-	(*ArrayEncoding_Constant)(nil),           // 5: frifs.pb.encodings20.ArrayEncoding.Constant
-	(*ArrayEncoding_Nullable_NoNulls)(nil),   // 6: frifs.pb.encodings20.ArrayEncoding.Nullable.NoNulls
-	(*ArrayEncoding_Nullable_SomeNulls)(nil), // 7: frifs.pb.encodings20.ArrayEncoding.Nullable.SomeNulls
-	(*ArrayEncoding_Nullable_AllNulls)(nil),  // 8: frifs.pb.encodings20.ArrayEncoding.Nullable.AllNulls
+	(*ArrayEncoding_FixedSizeList)(nil),      // 5: frifs.pb.encodings20.ArrayEncoding.FixedSizeList
+	(*ArrayEncoding_List)(nil),               // 6: frifs.pb.encodings20.ArrayEncoding.List
+	(*ArrayEncoding_Struct)(nil),             // 7: frifs.pb.encodings20.ArrayEncoding.Struct
+	(*ArrayEncoding_Binary)(nil),             // 8: frifs.pb.encodings20.ArrayEncoding.Binary
+	(*ArrayEncoding_Dictionary)(nil),         // 9: frifs.pb.encodings20.ArrayEncoding.Dictionary
+	(*ArrayEncoding_Fsst)(nil),               // 10: frifs.pb.encodings20.ArrayEncoding.Fsst
+	(*ArrayEncoding_FixedSizeBinary)(nil),    // 11: frifs.pb.encodings20.ArrayEncoding.FixedSizeBinary
+	(*ArrayEncoding_Constant)(nil),           // 12: frifs.pb.encodings20.ArrayEncoding.Constant
+	(*ArrayEncoding_Nullable_NoNulls)(nil),   // 13: frifs.pb.encodings20.ArrayEncoding.Nullable.NoNulls
+	(*ArrayEncoding_Nullable_SomeNulls)(nil), // 14: frifs.pb.encodings20.ArrayEncoding.Nullable.SomeNulls
+	(*ArrayEncoding_Nullable_AllNulls)(nil),  // 15: frifs.pb.encodings20.ArrayEncoding.Nullable.AllNulls
 }
 var file_pb_encodings20_proto_depIdxs = []int32{
 	3,  // 0: frifs.pb.encodings20.ArrayEncoding.flat:type_name -> frifs.pb.encodings20.ArrayEncoding.Flat
 	4,  // 1: frifs.pb.encodings20.ArrayEncoding.nullable:type_name -> frifs.pb.encodings20.ArrayEncoding.Nullable
-	5,  // 2: frifs.pb.encodings20.ArrayEncoding.constant:type_name -> frifs.pb.encodings20.ArrayEncoding.Constant
-	1,  // 3: frifs.pb.encodings20.ArrayEncoding.Flat.buffer:type_name -> frifs.pb.encodings20.ArrayEncoding.Buffer
-	2,  // 4: frifs.pb.encodings20.ArrayEncoding.Flat.compression:type_name -> frifs.pb.encodings20.ArrayEncoding.Compression
-	6,  // 5: frifs.pb.encodings20.ArrayEncoding.Nullable.no_nulls:type_name -> frifs.pb.encodings20.ArrayEncoding.Nullable.NoNulls
-	7,  // 6: frifs.pb.encodings20.ArrayEncoding.Nullable.some_nulls:type_name -> frifs.pb.encodings20.ArrayEncoding.Nullable.SomeNulls
-	8,  // 7: frifs.pb.encodings20.ArrayEncoding.Nullable.all_nulls:type_name -> frifs.pb.encodings20.ArrayEncoding.Nullable.AllNulls
-	0,  // 8: frifs.pb.encodings20.ArrayEncoding.Nullable.NoNulls.values:type_name -> frifs.pb.encodings20.ArrayEncoding
-	0,  // 9: frifs.pb.encodings20.ArrayEncoding.Nullable.SomeNulls.validity:type_name -> frifs.pb.encodings20.ArrayEncoding
-	0,  // 10: frifs.pb.encodings20.ArrayEncoding.Nullable.SomeNulls.values:type_name -> frifs.pb.encodings20.ArrayEncoding
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	5,  // 2: frifs.pb.encodings20.ArrayEncoding.fixed_size_list:type_name -> frifs.pb.encodings20.ArrayEncoding.FixedSizeList
+	6,  // 3: frifs.pb.encodings20.ArrayEncoding.list:type_name -> frifs.pb.encodings20.ArrayEncoding.List
+	7,  // 4: frifs.pb.encodings20.ArrayEncoding.struct:type_name -> frifs.pb.encodings20.ArrayEncoding.Struct
+	8,  // 5: frifs.pb.encodings20.ArrayEncoding.binary:type_name -> frifs.pb.encodings20.ArrayEncoding.Binary
+	9,  // 6: frifs.pb.encodings20.ArrayEncoding.dictionary:type_name -> frifs.pb.encodings20.ArrayEncoding.Dictionary
+	10, // 7: frifs.pb.encodings20.ArrayEncoding.fsst:type_name -> frifs.pb.encodings20.ArrayEncoding.Fsst
+	11, // 8: frifs.pb.encodings20.ArrayEncoding.fixed_size_binary:type_name -> frifs.pb.encodings20.ArrayEncoding.FixedSizeBinary
+	12, // 9: frifs.pb.encodings20.ArrayEncoding.constant:type_name -> frifs.pb.encodings20.ArrayEncoding.Constant
+	1,  // 10: frifs.pb.encodings20.ArrayEncoding.Flat.buffer:type_name -> frifs.pb.encodings20.ArrayEncoding.Buffer
+	2,  // 11: frifs.pb.encodings20.ArrayEncoding.Flat.compression:type_name -> frifs.pb.encodings20.ArrayEncoding.Compression
+	13, // 12: frifs.pb.encodings20.ArrayEncoding.Nullable.no_nulls:type_name -> frifs.pb.encodings20.ArrayEncoding.Nullable.NoNulls
+	14, // 13: frifs.pb.encodings20.ArrayEncoding.Nullable.some_nulls:type_name -> frifs.pb.encodings20.ArrayEncoding.Nullable.SomeNulls
+	15, // 14: frifs.pb.encodings20.ArrayEncoding.Nullable.all_nulls:type_name -> frifs.pb.encodings20.ArrayEncoding.Nullable.AllNulls
+	0,  // 15: frifs.pb.encodings20.ArrayEncoding.FixedSizeList.items:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 16: frifs.pb.encodings20.ArrayEncoding.List.offsets:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 17: frifs.pb.encodings20.ArrayEncoding.Binary.indices:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 18: frifs.pb.encodings20.ArrayEncoding.Binary.bytes:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 19: frifs.pb.encodings20.ArrayEncoding.Dictionary.indices:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 20: frifs.pb.encodings20.ArrayEncoding.Dictionary.items:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 21: frifs.pb.encodings20.ArrayEncoding.Fsst.binary:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 22: frifs.pb.encodings20.ArrayEncoding.FixedSizeBinary.bytes:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 23: frifs.pb.encodings20.ArrayEncoding.Nullable.NoNulls.values:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 24: frifs.pb.encodings20.ArrayEncoding.Nullable.SomeNulls.validity:type_name -> frifs.pb.encodings20.ArrayEncoding
+	0,  // 25: frifs.pb.encodings20.ArrayEncoding.Nullable.SomeNulls.values:type_name -> frifs.pb.encodings20.ArrayEncoding
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_pb_encodings20_proto_init() }
@@ -657,6 +1212,13 @@ func file_pb_encodings20_proto_init() {
 	file_pb_encodings20_proto_msgTypes[0].OneofWrappers = []any{
 		(*ArrayEncoding_Flat_)(nil),
 		(*ArrayEncoding_Nullable_)(nil),
+		(*ArrayEncoding_FixedSizeList_)(nil),
+		(*ArrayEncoding_List_)(nil),
+		(*ArrayEncoding_Struct_)(nil),
+		(*ArrayEncoding_Binary_)(nil),
+		(*ArrayEncoding_Dictionary_)(nil),
+		(*ArrayEncoding_Fsst_)(nil),
+		(*ArrayEncoding_FixedSizeBinary_)(nil),
 		(*ArrayEncoding_Constant_)(nil),
 	}
 	file_pb_encodings20_proto_msgTypes[4].OneofWrappers = []any{
@@ -670,7 +1232,7 @@ func file_pb_encodings20_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pb_encodings20_proto_rawDesc), len(file_pb_encodings20_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -188,18 +188,25 @@ func (x *BufferCompression) GetLevel() int32 {
 	return 0
 }
 
-// CompressiveEncoding is a tree of value encodings. Kinds that frifs does not decode are left out on purpose: they
-// come out as unknown fields, whose number is reported. Range and Delta are allowed only inside a PlanarLayout.
+// CompressiveEncoding is a tree of value encodings. Kinds that frifs does not know at all come out as unknown fields,
+// whose number is reported. Range and Delta are allowed only inside a PlanarLayout.
 type CompressiveEncoding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Compression:
 	//
 	//	*CompressiveEncoding_Flat_
+	//	*CompressiveEncoding_Variable_
 	//	*CompressiveEncoding_Constant_
 	//	*CompressiveEncoding_OutOfLineBitpacking_
 	//	*CompressiveEncoding_InlineBitpacking_
+	//	*CompressiveEncoding_Fsst_
+	//	*CompressiveEncoding_Dictionary_
 	//	*CompressiveEncoding_Rle_
+	//	*CompressiveEncoding_ByteStreamSplit_
 	//	*CompressiveEncoding_General_
+	//	*CompressiveEncoding_FixedSizeList_
+	//	*CompressiveEncoding_PackedStruct_
+	//	*CompressiveEncoding_VariablePackedStruct_
 	//	*CompressiveEncoding_Range_
 	//	*CompressiveEncoding_Delta_
 	Compression   isCompressiveEncoding_Compression `protobuf_oneof:"compression"`
@@ -253,6 +260,15 @@ func (x *CompressiveEncoding) GetFlat() *CompressiveEncoding_Flat {
 	return nil
 }
 
+func (x *CompressiveEncoding) GetVariable() *CompressiveEncoding_Variable {
+	if x != nil {
+		if x, ok := x.Compression.(*CompressiveEncoding_Variable_); ok {
+			return x.Variable
+		}
+	}
+	return nil
+}
+
 func (x *CompressiveEncoding) GetConstant() *CompressiveEncoding_Constant {
 	if x != nil {
 		if x, ok := x.Compression.(*CompressiveEncoding_Constant_); ok {
@@ -280,6 +296,24 @@ func (x *CompressiveEncoding) GetInlineBitpacking() *CompressiveEncoding_InlineB
 	return nil
 }
 
+func (x *CompressiveEncoding) GetFsst() *CompressiveEncoding_Fsst {
+	if x != nil {
+		if x, ok := x.Compression.(*CompressiveEncoding_Fsst_); ok {
+			return x.Fsst
+		}
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding) GetDictionary() *CompressiveEncoding_Dictionary {
+	if x != nil {
+		if x, ok := x.Compression.(*CompressiveEncoding_Dictionary_); ok {
+			return x.Dictionary
+		}
+	}
+	return nil
+}
+
 func (x *CompressiveEncoding) GetRle() *CompressiveEncoding_Rle {
 	if x != nil {
 		if x, ok := x.Compression.(*CompressiveEncoding_Rle_); ok {
@@ -289,10 +323,46 @@ func (x *CompressiveEncoding) GetRle() *CompressiveEncoding_Rle {
 	return nil
 }
 
+func (x *CompressiveEncoding) GetByteStreamSplit() *CompressiveEncoding_ByteStreamSplit {
+	if x != nil {
+		if x, ok := x.Compression.(*CompressiveEncoding_ByteStreamSplit_); ok {
+			return x.ByteStreamSplit
+		}
+	}
+	return nil
+}
+
 func (x *CompressiveEncoding) GetGeneral() *CompressiveEncoding_General {
 	if x != nil {
 		if x, ok := x.Compression.(*CompressiveEncoding_General_); ok {
 			return x.General
+		}
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding) GetFixedSizeList() *CompressiveEncoding_FixedSizeList {
+	if x != nil {
+		if x, ok := x.Compression.(*CompressiveEncoding_FixedSizeList_); ok {
+			return x.FixedSizeList
+		}
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding) GetPackedStruct() *CompressiveEncoding_PackedStruct {
+	if x != nil {
+		if x, ok := x.Compression.(*CompressiveEncoding_PackedStruct_); ok {
+			return x.PackedStruct
+		}
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding) GetVariablePackedStruct() *CompressiveEncoding_VariablePackedStruct {
+	if x != nil {
+		if x, ok := x.Compression.(*CompressiveEncoding_VariablePackedStruct_); ok {
+			return x.VariablePackedStruct
 		}
 	}
 	return nil
@@ -324,6 +394,10 @@ type CompressiveEncoding_Flat_ struct {
 	Flat *CompressiveEncoding_Flat `protobuf:"bytes,1,opt,name=flat,proto3,oneof"`
 }
 
+type CompressiveEncoding_Variable_ struct {
+	Variable *CompressiveEncoding_Variable `protobuf:"bytes,2,opt,name=variable,proto3,oneof"`
+}
+
 type CompressiveEncoding_Constant_ struct {
 	Constant *CompressiveEncoding_Constant `protobuf:"bytes,3,opt,name=constant,proto3,oneof"`
 }
@@ -336,12 +410,36 @@ type CompressiveEncoding_InlineBitpacking_ struct {
 	InlineBitpacking *CompressiveEncoding_InlineBitpacking `protobuf:"bytes,5,opt,name=inline_bitpacking,json=inlineBitpacking,proto3,oneof"`
 }
 
+type CompressiveEncoding_Fsst_ struct {
+	Fsst *CompressiveEncoding_Fsst `protobuf:"bytes,6,opt,name=fsst,proto3,oneof"`
+}
+
+type CompressiveEncoding_Dictionary_ struct {
+	Dictionary *CompressiveEncoding_Dictionary `protobuf:"bytes,7,opt,name=dictionary,proto3,oneof"`
+}
+
 type CompressiveEncoding_Rle_ struct {
 	Rle *CompressiveEncoding_Rle `protobuf:"bytes,8,opt,name=rle,proto3,oneof"`
 }
 
+type CompressiveEncoding_ByteStreamSplit_ struct {
+	ByteStreamSplit *CompressiveEncoding_ByteStreamSplit `protobuf:"bytes,9,opt,name=byte_stream_split,json=byteStreamSplit,proto3,oneof"`
+}
+
 type CompressiveEncoding_General_ struct {
 	General *CompressiveEncoding_General `protobuf:"bytes,10,opt,name=general,proto3,oneof"`
+}
+
+type CompressiveEncoding_FixedSizeList_ struct {
+	FixedSizeList *CompressiveEncoding_FixedSizeList `protobuf:"bytes,11,opt,name=fixed_size_list,json=fixedSizeList,proto3,oneof"`
+}
+
+type CompressiveEncoding_PackedStruct_ struct {
+	PackedStruct *CompressiveEncoding_PackedStruct `protobuf:"bytes,12,opt,name=packed_struct,json=packedStruct,proto3,oneof"`
+}
+
+type CompressiveEncoding_VariablePackedStruct_ struct {
+	VariablePackedStruct *CompressiveEncoding_VariablePackedStruct `protobuf:"bytes,13,opt,name=variable_packed_struct,json=variablePackedStruct,proto3,oneof"`
 }
 
 type CompressiveEncoding_Range_ struct {
@@ -354,15 +452,29 @@ type CompressiveEncoding_Delta_ struct {
 
 func (*CompressiveEncoding_Flat_) isCompressiveEncoding_Compression() {}
 
+func (*CompressiveEncoding_Variable_) isCompressiveEncoding_Compression() {}
+
 func (*CompressiveEncoding_Constant_) isCompressiveEncoding_Compression() {}
 
 func (*CompressiveEncoding_OutOfLineBitpacking_) isCompressiveEncoding_Compression() {}
 
 func (*CompressiveEncoding_InlineBitpacking_) isCompressiveEncoding_Compression() {}
 
+func (*CompressiveEncoding_Fsst_) isCompressiveEncoding_Compression() {}
+
+func (*CompressiveEncoding_Dictionary_) isCompressiveEncoding_Compression() {}
+
 func (*CompressiveEncoding_Rle_) isCompressiveEncoding_Compression() {}
 
+func (*CompressiveEncoding_ByteStreamSplit_) isCompressiveEncoding_Compression() {}
+
 func (*CompressiveEncoding_General_) isCompressiveEncoding_Compression() {}
+
+func (*CompressiveEncoding_FixedSizeList_) isCompressiveEncoding_Compression() {}
+
+func (*CompressiveEncoding_PackedStruct_) isCompressiveEncoding_Compression() {}
+
+func (*CompressiveEncoding_VariablePackedStruct_) isCompressiveEncoding_Compression() {}
 
 func (*CompressiveEncoding_Range_) isCompressiveEncoding_Compression() {}
 
@@ -520,6 +632,59 @@ func (x *CompressiveEncoding_Flat) GetCompression() *BufferCompression {
 	return nil
 }
 
+// Variable has values of any length, between offsets.
+type CompressiveEncoding_Variable struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offsets       *CompressiveEncoding   `protobuf:"bytes,1,opt,name=offsets,proto3" json:"offsets,omitempty"`
+	Values        *BufferCompression     `protobuf:"bytes,2,opt,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompressiveEncoding_Variable) Reset() {
+	*x = CompressiveEncoding_Variable{}
+	mi := &file_pb_encodings21_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompressiveEncoding_Variable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompressiveEncoding_Variable) ProtoMessage() {}
+
+func (x *CompressiveEncoding_Variable) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings21_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompressiveEncoding_Variable.ProtoReflect.Descriptor instead.
+func (*CompressiveEncoding_Variable) Descriptor() ([]byte, []int) {
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 1}
+}
+
+func (x *CompressiveEncoding_Variable) GetOffsets() *CompressiveEncoding {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding_Variable) GetValues() *BufferCompression {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 // Constant repeats one little-endian value.
 type CompressiveEncoding_Constant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -530,7 +695,7 @@ type CompressiveEncoding_Constant struct {
 
 func (x *CompressiveEncoding_Constant) Reset() {
 	*x = CompressiveEncoding_Constant{}
-	mi := &file_pb_encodings21_proto_msgTypes[4]
+	mi := &file_pb_encodings21_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +707,7 @@ func (x *CompressiveEncoding_Constant) String() string {
 func (*CompressiveEncoding_Constant) ProtoMessage() {}
 
 func (x *CompressiveEncoding_Constant) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[4]
+	mi := &file_pb_encodings21_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +720,7 @@ func (x *CompressiveEncoding_Constant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressiveEncoding_Constant.ProtoReflect.Descriptor instead.
 func (*CompressiveEncoding_Constant) Descriptor() ([]byte, []int) {
-	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 1}
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 2}
 }
 
 func (x *CompressiveEncoding_Constant) GetValue() []byte {
@@ -576,7 +741,7 @@ type CompressiveEncoding_OutOfLineBitpacking struct {
 
 func (x *CompressiveEncoding_OutOfLineBitpacking) Reset() {
 	*x = CompressiveEncoding_OutOfLineBitpacking{}
-	mi := &file_pb_encodings21_proto_msgTypes[5]
+	mi := &file_pb_encodings21_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +753,7 @@ func (x *CompressiveEncoding_OutOfLineBitpacking) String() string {
 func (*CompressiveEncoding_OutOfLineBitpacking) ProtoMessage() {}
 
 func (x *CompressiveEncoding_OutOfLineBitpacking) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[5]
+	mi := &file_pb_encodings21_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +766,7 @@ func (x *CompressiveEncoding_OutOfLineBitpacking) ProtoReflect() protoreflect.Me
 
 // Deprecated: Use CompressiveEncoding_OutOfLineBitpacking.ProtoReflect.Descriptor instead.
 func (*CompressiveEncoding_OutOfLineBitpacking) Descriptor() ([]byte, []int) {
-	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 2}
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 3}
 }
 
 func (x *CompressiveEncoding_OutOfLineBitpacking) GetUncompressedBits() uint64 {
@@ -629,7 +794,7 @@ type CompressiveEncoding_InlineBitpacking struct {
 
 func (x *CompressiveEncoding_InlineBitpacking) Reset() {
 	*x = CompressiveEncoding_InlineBitpacking{}
-	mi := &file_pb_encodings21_proto_msgTypes[6]
+	mi := &file_pb_encodings21_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +806,7 @@ func (x *CompressiveEncoding_InlineBitpacking) String() string {
 func (*CompressiveEncoding_InlineBitpacking) ProtoMessage() {}
 
 func (x *CompressiveEncoding_InlineBitpacking) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[6]
+	mi := &file_pb_encodings21_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +819,7 @@ func (x *CompressiveEncoding_InlineBitpacking) ProtoReflect() protoreflect.Messa
 
 // Deprecated: Use CompressiveEncoding_InlineBitpacking.ProtoReflect.Descriptor instead.
 func (*CompressiveEncoding_InlineBitpacking) Descriptor() ([]byte, []int) {
-	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 3}
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 4}
 }
 
 func (x *CompressiveEncoding_InlineBitpacking) GetUncompressedBits() uint64 {
@@ -671,6 +836,120 @@ func (x *CompressiveEncoding_InlineBitpacking) GetCompression() *BufferCompressi
 	return nil
 }
 
+// Fsst replaces frequent strings by one-byte codes.
+type CompressiveEncoding_Fsst struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SymbolTable   []byte                 `protobuf:"bytes,1,opt,name=symbol_table,json=symbolTable,proto3" json:"symbol_table,omitempty"`
+	Values        *CompressiveEncoding   `protobuf:"bytes,2,opt,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompressiveEncoding_Fsst) Reset() {
+	*x = CompressiveEncoding_Fsst{}
+	mi := &file_pb_encodings21_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompressiveEncoding_Fsst) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompressiveEncoding_Fsst) ProtoMessage() {}
+
+func (x *CompressiveEncoding_Fsst) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings21_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompressiveEncoding_Fsst.ProtoReflect.Descriptor instead.
+func (*CompressiveEncoding_Fsst) Descriptor() ([]byte, []int) {
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 5}
+}
+
+func (x *CompressiveEncoding_Fsst) GetSymbolTable() []byte {
+	if x != nil {
+		return x.SymbolTable
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding_Fsst) GetValues() *CompressiveEncoding {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+// Dictionary has indices into items.
+type CompressiveEncoding_Dictionary struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Indices            *CompressiveEncoding   `protobuf:"bytes,1,opt,name=indices,proto3" json:"indices,omitempty"`
+	Items              *CompressiveEncoding   `protobuf:"bytes,2,opt,name=items,proto3" json:"items,omitempty"`
+	NumDictionaryItems uint32                 `protobuf:"varint,3,opt,name=num_dictionary_items,json=numDictionaryItems,proto3" json:"num_dictionary_items,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *CompressiveEncoding_Dictionary) Reset() {
+	*x = CompressiveEncoding_Dictionary{}
+	mi := &file_pb_encodings21_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompressiveEncoding_Dictionary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompressiveEncoding_Dictionary) ProtoMessage() {}
+
+func (x *CompressiveEncoding_Dictionary) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings21_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompressiveEncoding_Dictionary.ProtoReflect.Descriptor instead.
+func (*CompressiveEncoding_Dictionary) Descriptor() ([]byte, []int) {
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 6}
+}
+
+func (x *CompressiveEncoding_Dictionary) GetIndices() *CompressiveEncoding {
+	if x != nil {
+		return x.Indices
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding_Dictionary) GetItems() *CompressiveEncoding {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding_Dictionary) GetNumDictionaryItems() uint32 {
+	if x != nil {
+		return x.NumDictionaryItems
+	}
+	return 0
+}
+
 // Rle has run values and run lengths.
 type CompressiveEncoding_Rle struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -682,7 +961,7 @@ type CompressiveEncoding_Rle struct {
 
 func (x *CompressiveEncoding_Rle) Reset() {
 	*x = CompressiveEncoding_Rle{}
-	mi := &file_pb_encodings21_proto_msgTypes[7]
+	mi := &file_pb_encodings21_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +973,7 @@ func (x *CompressiveEncoding_Rle) String() string {
 func (*CompressiveEncoding_Rle) ProtoMessage() {}
 
 func (x *CompressiveEncoding_Rle) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[7]
+	mi := &file_pb_encodings21_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +986,7 @@ func (x *CompressiveEncoding_Rle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressiveEncoding_Rle.ProtoReflect.Descriptor instead.
 func (*CompressiveEncoding_Rle) Descriptor() ([]byte, []int) {
-	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 4}
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 7}
 }
 
 func (x *CompressiveEncoding_Rle) GetValues() *CompressiveEncoding {
@@ -724,6 +1003,51 @@ func (x *CompressiveEncoding_Rle) GetRunLengths() *CompressiveEncoding {
 	return nil
 }
 
+// ByteStreamSplit has all first bytes of the values, then all second bytes, and so on.
+type CompressiveEncoding_ByteStreamSplit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Values        *CompressiveEncoding   `protobuf:"bytes,1,opt,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompressiveEncoding_ByteStreamSplit) Reset() {
+	*x = CompressiveEncoding_ByteStreamSplit{}
+	mi := &file_pb_encodings21_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompressiveEncoding_ByteStreamSplit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompressiveEncoding_ByteStreamSplit) ProtoMessage() {}
+
+func (x *CompressiveEncoding_ByteStreamSplit) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings21_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompressiveEncoding_ByteStreamSplit.ProtoReflect.Descriptor instead.
+func (*CompressiveEncoding_ByteStreamSplit) Descriptor() ([]byte, []int) {
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 8}
+}
+
+func (x *CompressiveEncoding_ByteStreamSplit) GetValues() *CompressiveEncoding {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 // General wraps a compressed buffer.
 type CompressiveEncoding_General struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -735,7 +1059,7 @@ type CompressiveEncoding_General struct {
 
 func (x *CompressiveEncoding_General) Reset() {
 	*x = CompressiveEncoding_General{}
-	mi := &file_pb_encodings21_proto_msgTypes[8]
+	mi := &file_pb_encodings21_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +1071,7 @@ func (x *CompressiveEncoding_General) String() string {
 func (*CompressiveEncoding_General) ProtoMessage() {}
 
 func (x *CompressiveEncoding_General) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[8]
+	mi := &file_pb_encodings21_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +1084,7 @@ func (x *CompressiveEncoding_General) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressiveEncoding_General.ProtoReflect.Descriptor instead.
 func (*CompressiveEncoding_General) Descriptor() ([]byte, []int) {
-	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 5}
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 9}
 }
 
 func (x *CompressiveEncoding_General) GetCompression() *BufferCompression {
@@ -777,6 +1101,157 @@ func (x *CompressiveEncoding_General) GetValues() *CompressiveEncoding {
 	return nil
 }
 
+// FixedSizeList has the same number of items in each value.
+type CompressiveEncoding_FixedSizeList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ItemsPerValue uint64                 `protobuf:"varint,1,opt,name=items_per_value,json=itemsPerValue,proto3" json:"items_per_value,omitempty"`
+	Values        *CompressiveEncoding   `protobuf:"bytes,2,opt,name=values,proto3" json:"values,omitempty"`
+	HasValidity   bool                   `protobuf:"varint,3,opt,name=has_validity,json=hasValidity,proto3" json:"has_validity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompressiveEncoding_FixedSizeList) Reset() {
+	*x = CompressiveEncoding_FixedSizeList{}
+	mi := &file_pb_encodings21_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompressiveEncoding_FixedSizeList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompressiveEncoding_FixedSizeList) ProtoMessage() {}
+
+func (x *CompressiveEncoding_FixedSizeList) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings21_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompressiveEncoding_FixedSizeList.ProtoReflect.Descriptor instead.
+func (*CompressiveEncoding_FixedSizeList) Descriptor() ([]byte, []int) {
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 10}
+}
+
+func (x *CompressiveEncoding_FixedSizeList) GetItemsPerValue() uint64 {
+	if x != nil {
+		return x.ItemsPerValue
+	}
+	return 0
+}
+
+func (x *CompressiveEncoding_FixedSizeList) GetValues() *CompressiveEncoding {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding_FixedSizeList) GetHasValidity() bool {
+	if x != nil {
+		return x.HasValidity
+	}
+	return false
+}
+
+// PackedStruct has the fixed-width fields of a struct side by side.
+type CompressiveEncoding_PackedStruct struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BitsPerValue  []uint64               `protobuf:"varint,1,rep,packed,name=bits_per_value,json=bitsPerValue,proto3" json:"bits_per_value,omitempty"`
+	Values        *CompressiveEncoding   `protobuf:"bytes,2,opt,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompressiveEncoding_PackedStruct) Reset() {
+	*x = CompressiveEncoding_PackedStruct{}
+	mi := &file_pb_encodings21_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompressiveEncoding_PackedStruct) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompressiveEncoding_PackedStruct) ProtoMessage() {}
+
+func (x *CompressiveEncoding_PackedStruct) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings21_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompressiveEncoding_PackedStruct.ProtoReflect.Descriptor instead.
+func (*CompressiveEncoding_PackedStruct) Descriptor() ([]byte, []int) {
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 11}
+}
+
+func (x *CompressiveEncoding_PackedStruct) GetBitsPerValue() []uint64 {
+	if x != nil {
+		return x.BitsPerValue
+	}
+	return nil
+}
+
+func (x *CompressiveEncoding_PackedStruct) GetValues() *CompressiveEncoding {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+// VariablePackedStruct has fields of any width side by side. Its message is not decoded further.
+type CompressiveEncoding_VariablePackedStruct struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompressiveEncoding_VariablePackedStruct) Reset() {
+	*x = CompressiveEncoding_VariablePackedStruct{}
+	mi := &file_pb_encodings21_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompressiveEncoding_VariablePackedStruct) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompressiveEncoding_VariablePackedStruct) ProtoMessage() {}
+
+func (x *CompressiveEncoding_VariablePackedStruct) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings21_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompressiveEncoding_VariablePackedStruct.ProtoReflect.Descriptor instead.
+func (*CompressiveEncoding_VariablePackedStruct) Descriptor() ([]byte, []int) {
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 12}
+}
+
 // Range is start + i*step and needs no buffer.
 type CompressiveEncoding_Range struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -789,7 +1264,7 @@ type CompressiveEncoding_Range struct {
 
 func (x *CompressiveEncoding_Range) Reset() {
 	*x = CompressiveEncoding_Range{}
-	mi := &file_pb_encodings21_proto_msgTypes[9]
+	mi := &file_pb_encodings21_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +1276,7 @@ func (x *CompressiveEncoding_Range) String() string {
 func (*CompressiveEncoding_Range) ProtoMessage() {}
 
 func (x *CompressiveEncoding_Range) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[9]
+	mi := &file_pb_encodings21_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +1289,7 @@ func (x *CompressiveEncoding_Range) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressiveEncoding_Range.ProtoReflect.Descriptor instead.
 func (*CompressiveEncoding_Range) Descriptor() ([]byte, []int) {
-	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 6}
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 13}
 }
 
 func (x *CompressiveEncoding_Range) GetBits() uint64 {
@@ -850,7 +1325,7 @@ type CompressiveEncoding_Delta struct {
 
 func (x *CompressiveEncoding_Delta) Reset() {
 	*x = CompressiveEncoding_Delta{}
-	mi := &file_pb_encodings21_proto_msgTypes[10]
+	mi := &file_pb_encodings21_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +1337,7 @@ func (x *CompressiveEncoding_Delta) String() string {
 func (*CompressiveEncoding_Delta) ProtoMessage() {}
 
 func (x *CompressiveEncoding_Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[10]
+	mi := &file_pb_encodings21_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +1350,7 @@ func (x *CompressiveEncoding_Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressiveEncoding_Delta.ProtoReflect.Descriptor instead.
 func (*CompressiveEncoding_Delta) Descriptor() ([]byte, []int) {
-	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 7}
+	return file_pb_encodings21_proto_rawDescGZIP(), []int{1, 14}
 }
 
 func (x *CompressiveEncoding_Delta) GetBits() uint64 {
@@ -918,7 +1393,7 @@ type PageLayout_MiniBlock struct {
 
 func (x *PageLayout_MiniBlock) Reset() {
 	*x = PageLayout_MiniBlock{}
-	mi := &file_pb_encodings21_proto_msgTypes[11]
+	mi := &file_pb_encodings21_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1405,7 @@ func (x *PageLayout_MiniBlock) String() string {
 func (*PageLayout_MiniBlock) ProtoMessage() {}
 
 func (x *PageLayout_MiniBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[11]
+	mi := &file_pb_encodings21_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1506,7 @@ type PageLayout_Constant struct {
 
 func (x *PageLayout_Constant) Reset() {
 	*x = PageLayout_Constant{}
-	mi := &file_pb_encodings21_proto_msgTypes[12]
+	mi := &file_pb_encodings21_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1518,7 @@ func (x *PageLayout_Constant) String() string {
 func (*PageLayout_Constant) ProtoMessage() {}
 
 func (x *PageLayout_Constant) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[12]
+	mi := &file_pb_encodings21_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1594,7 @@ type PageLayout_FullZip struct {
 
 func (x *PageLayout_FullZip) Reset() {
 	*x = PageLayout_FullZip{}
-	mi := &file_pb_encodings21_proto_msgTypes[13]
+	mi := &file_pb_encodings21_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1606,7 @@ func (x *PageLayout_FullZip) String() string {
 func (*PageLayout_FullZip) ProtoMessage() {}
 
 func (x *PageLayout_FullZip) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings21_proto_msgTypes[13]
+	mi := &file_pb_encodings21_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1215,20 +1690,32 @@ const file_pb_encodings21_proto_rawDesc = "" +
 	"\vUNSPECIFIED\x10\x00\x12\a\n" +
 	"\x03LZ4\x10\x01\x12\b\n" +
 	"\x04ZSTD\x10\x02B\b\n" +
-	"\x06_level\"\xdd\f\n" +
+	"\x06_level\"\xbf\x18\n" +
 	"\x13CompressiveEncoding\x12D\n" +
 	"\x04flat\x18\x01 \x01(\v2..frifs.pb.encodings21.CompressiveEncoding.FlatH\x00R\x04flat\x12P\n" +
+	"\bvariable\x18\x02 \x01(\v22.frifs.pb.encodings21.CompressiveEncoding.VariableH\x00R\bvariable\x12P\n" +
 	"\bconstant\x18\x03 \x01(\v22.frifs.pb.encodings21.CompressiveEncoding.ConstantH\x00R\bconstant\x12t\n" +
 	"\x16out_of_line_bitpacking\x18\x04 \x01(\v2=.frifs.pb.encodings21.CompressiveEncoding.OutOfLineBitpackingH\x00R\x13outOfLineBitpacking\x12i\n" +
-	"\x11inline_bitpacking\x18\x05 \x01(\v2:.frifs.pb.encodings21.CompressiveEncoding.InlineBitpackingH\x00R\x10inlineBitpacking\x12A\n" +
-	"\x03rle\x18\b \x01(\v2-.frifs.pb.encodings21.CompressiveEncoding.RleH\x00R\x03rle\x12M\n" +
+	"\x11inline_bitpacking\x18\x05 \x01(\v2:.frifs.pb.encodings21.CompressiveEncoding.InlineBitpackingH\x00R\x10inlineBitpacking\x12D\n" +
+	"\x04fsst\x18\x06 \x01(\v2..frifs.pb.encodings21.CompressiveEncoding.FsstH\x00R\x04fsst\x12V\n" +
+	"\n" +
+	"dictionary\x18\a \x01(\v24.frifs.pb.encodings21.CompressiveEncoding.DictionaryH\x00R\n" +
+	"dictionary\x12A\n" +
+	"\x03rle\x18\b \x01(\v2-.frifs.pb.encodings21.CompressiveEncoding.RleH\x00R\x03rle\x12g\n" +
+	"\x11byte_stream_split\x18\t \x01(\v29.frifs.pb.encodings21.CompressiveEncoding.ByteStreamSplitH\x00R\x0fbyteStreamSplit\x12M\n" +
 	"\ageneral\x18\n" +
-	" \x01(\v21.frifs.pb.encodings21.CompressiveEncoding.GeneralH\x00R\ageneral\x12G\n" +
+	" \x01(\v21.frifs.pb.encodings21.CompressiveEncoding.GeneralH\x00R\ageneral\x12a\n" +
+	"\x0ffixed_size_list\x18\v \x01(\v27.frifs.pb.encodings21.CompressiveEncoding.FixedSizeListH\x00R\rfixedSizeList\x12]\n" +
+	"\rpacked_struct\x18\f \x01(\v26.frifs.pb.encodings21.CompressiveEncoding.PackedStructH\x00R\fpackedStruct\x12v\n" +
+	"\x16variable_packed_struct\x18\r \x01(\v2>.frifs.pb.encodings21.CompressiveEncoding.VariablePackedStructH\x00R\x14variablePackedStruct\x12G\n" +
 	"\x05range\x18\x0e \x01(\v2/.frifs.pb.encodings21.CompressiveEncoding.RangeH\x00R\x05range\x12G\n" +
 	"\x05delta\x18\x0f \x01(\v2/.frifs.pb.encodings21.CompressiveEncoding.DeltaH\x00R\x05delta\x1aw\n" +
 	"\x04Flat\x12$\n" +
 	"\x0ebits_per_value\x18\x01 \x01(\x04R\fbitsPerValue\x12I\n" +
-	"\vcompression\x18\x02 \x01(\v2'.frifs.pb.encodings21.BufferCompressionR\vcompression\x1a \n" +
+	"\vcompression\x18\x02 \x01(\v2'.frifs.pb.encodings21.BufferCompressionR\vcompression\x1a\x90\x01\n" +
+	"\bVariable\x12C\n" +
+	"\aoffsets\x18\x01 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\aoffsets\x12?\n" +
+	"\x06values\x18\x02 \x01(\v2'.frifs.pb.encodings21.BufferCompressionR\x06values\x1a \n" +
 	"\bConstant\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\fR\x05value\x1a\x85\x01\n" +
 	"\x13OutOfLineBitpacking\x12+\n" +
@@ -1236,14 +1723,32 @@ const file_pb_encodings21_proto_rawDesc = "" +
 	"\x06values\x18\x03 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06values\x1a\x8a\x01\n" +
 	"\x10InlineBitpacking\x12+\n" +
 	"\x11uncompressed_bits\x18\x01 \x01(\x04R\x10uncompressedBits\x12I\n" +
-	"\vcompression\x18\x02 \x01(\v2'.frifs.pb.encodings21.BufferCompressionR\vcompression\x1a\x94\x01\n" +
+	"\vcompression\x18\x02 \x01(\v2'.frifs.pb.encodings21.BufferCompressionR\vcompression\x1al\n" +
+	"\x04Fsst\x12!\n" +
+	"\fsymbol_table\x18\x01 \x01(\fR\vsymbolTable\x12A\n" +
+	"\x06values\x18\x02 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06values\x1a\xc4\x01\n" +
+	"\n" +
+	"Dictionary\x12C\n" +
+	"\aindices\x18\x01 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\aindices\x12?\n" +
+	"\x05items\x18\x02 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x05items\x120\n" +
+	"\x14num_dictionary_items\x18\x03 \x01(\rR\x12numDictionaryItems\x1a\x94\x01\n" +
 	"\x03Rle\x12A\n" +
 	"\x06values\x18\x01 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06values\x12J\n" +
 	"\vrun_lengths\x18\x02 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\n" +
-	"runLengths\x1a\x97\x01\n" +
+	"runLengths\x1aT\n" +
+	"\x0fByteStreamSplit\x12A\n" +
+	"\x06values\x18\x01 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06values\x1a\x97\x01\n" +
 	"\aGeneral\x12I\n" +
 	"\vcompression\x18\x01 \x01(\v2'.frifs.pb.encodings21.BufferCompressionR\vcompression\x12A\n" +
-	"\x06values\x18\x03 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06values\x1aE\n" +
+	"\x06values\x18\x03 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06values\x1a\x9d\x01\n" +
+	"\rFixedSizeList\x12&\n" +
+	"\x0fitems_per_value\x18\x01 \x01(\x04R\ritemsPerValue\x12A\n" +
+	"\x06values\x18\x02 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06values\x12!\n" +
+	"\fhas_validity\x18\x03 \x01(\bR\vhasValidity\x1aw\n" +
+	"\fPackedStruct\x12$\n" +
+	"\x0ebits_per_value\x18\x01 \x03(\x04R\fbitsPerValue\x12A\n" +
+	"\x06values\x18\x02 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06values\x1a\x16\n" +
+	"\x14VariablePackedStruct\x1aE\n" +
 	"\x05Range\x12\x12\n" +
 	"\x04bits\x18\x01 \x01(\x04R\x04bits\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x04R\x05start\x12\x12\n" +
@@ -1316,61 +1821,83 @@ func file_pb_encodings21_proto_rawDescGZIP() []byte {
 }
 
 var file_pb_encodings21_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pb_encodings21_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_pb_encodings21_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_pb_encodings21_proto_goTypes = []any{
-	(RepDefLayer)(0),                                // 0: frifs.pb.encodings21.RepDefLayer
-	(BufferCompression_Scheme)(0),                   // 1: frifs.pb.encodings21.BufferCompression.Scheme
-	(*BufferCompression)(nil),                       // 2: frifs.pb.encodings21.BufferCompression
-	(*CompressiveEncoding)(nil),                     // 3: frifs.pb.encodings21.CompressiveEncoding
-	(*PageLayout)(nil),                              // 4: frifs.pb.encodings21.PageLayout
-	(*CompressiveEncoding_Flat)(nil),                // 5: frifs.pb.encodings21.CompressiveEncoding.Flat
-	(*CompressiveEncoding_Constant)(nil),            // 6: frifs.pb.encodings21.CompressiveEncoding.Constant
-	(*CompressiveEncoding_OutOfLineBitpacking)(nil), // 7: frifs.pb.encodings21.CompressiveEncoding.OutOfLineBitpacking
-	(*CompressiveEncoding_InlineBitpacking)(nil),    // 8: frifs.pb.encodings21.CompressiveEncoding.InlineBitpacking
-	(*CompressiveEncoding_Rle)(nil),                 // 9: frifs.pb.encodings21.CompressiveEncoding.Rle
-	(*CompressiveEncoding_General)(nil),             // 10: frifs.pb.encodings21.CompressiveEncoding.General
-	(*CompressiveEncoding_Range)(nil),               // 11: frifs.pb.encodings21.CompressiveEncoding.Range
-	(*CompressiveEncoding_Delta)(nil),               // 12: frifs.pb.encodings21.CompressiveEncoding.Delta
-	(*PageLayout_MiniBlock)(nil),                    // 13: frifs.pb.encodings21.PageLayout.MiniBlock
-	(*PageLayout_Constant)(nil),                     // 14: frifs.pb.encodings21.PageLayout.Constant
-	(*PageLayout_FullZip)(nil),                      // 15: frifs.pb.encodings21.PageLayout.FullZip
+	(RepDefLayer)(0),                                 // 0: frifs.pb.encodings21.RepDefLayer
+	(BufferCompression_Scheme)(0),                    // 1: frifs.pb.encodings21.BufferCompression.Scheme
+	(*BufferCompression)(nil),                        // 2: frifs.pb.encodings21.BufferCompression
+	(*CompressiveEncoding)(nil),                      // 3: frifs.pb.encodings21.CompressiveEncoding
+	(*PageLayout)(nil),                               // 4: frifs.pb.encodings21.PageLayout
+	(*CompressiveEncoding_Flat)(nil),                 // 5: frifs.pb.encodings21.CompressiveEncoding.Flat
+	(*CompressiveEncoding_Variable)(nil),             // 6: frifs.pb.encodings21.CompressiveEncoding.Variable
+	(*CompressiveEncoding_Constant)(nil),             // 7: frifs.pb.encodings21.CompressiveEncoding.Constant
+	(*CompressiveEncoding_OutOfLineBitpacking)(nil),  // 8: frifs.pb.encodings21.CompressiveEncoding.OutOfLineBitpacking
+	(*CompressiveEncoding_InlineBitpacking)(nil),     // 9: frifs.pb.encodings21.CompressiveEncoding.InlineBitpacking
+	(*CompressiveEncoding_Fsst)(nil),                 // 10: frifs.pb.encodings21.CompressiveEncoding.Fsst
+	(*CompressiveEncoding_Dictionary)(nil),           // 11: frifs.pb.encodings21.CompressiveEncoding.Dictionary
+	(*CompressiveEncoding_Rle)(nil),                  // 12: frifs.pb.encodings21.CompressiveEncoding.Rle
+	(*CompressiveEncoding_ByteStreamSplit)(nil),      // 13: frifs.pb.encodings21.CompressiveEncoding.ByteStreamSplit
+	(*CompressiveEncoding_General)(nil),              // 14: frifs.pb.encodings21.CompressiveEncoding.General
+	(*CompressiveEncoding_FixedSizeList)(nil),        // 15: frifs.pb.encodings21.CompressiveEncoding.FixedSizeList
+	(*CompressiveEncoding_PackedStruct)(nil),         // 16: frifs.pb.encodings21.CompressiveEncoding.PackedStruct
+	(*CompressiveEncoding_VariablePackedStruct)(nil), // 17: frifs.pb.encodings21.CompressiveEncoding.VariablePackedStruct
+	(*CompressiveEncoding_Range)(nil),                // 18: frifs.pb.encodings21.CompressiveEncoding.Range
+	(*CompressiveEncoding_Delta)(nil),                // 19: frifs.pb.encodings21.CompressiveEncoding.Delta
+	(*PageLayout_MiniBlock)(nil),                     // 20: frifs.pb.encodings21.PageLayout.MiniBlock
+	(*PageLayout_Constant)(nil),                      // 21: frifs.pb.encodings21.PageLayout.Constant
+	(*PageLayout_FullZip)(nil),                       // 22: frifs.pb.encodings21.PageLayout.FullZip
 }
 var file_pb_encodings21_proto_depIdxs = []int32{
 	1,  // 0: frifs.pb.encodings21.BufferCompression.scheme:type_name -> frifs.pb.encodings21.BufferCompression.Scheme
 	5,  // 1: frifs.pb.encodings21.CompressiveEncoding.flat:type_name -> frifs.pb.encodings21.CompressiveEncoding.Flat
-	6,  // 2: frifs.pb.encodings21.CompressiveEncoding.constant:type_name -> frifs.pb.encodings21.CompressiveEncoding.Constant
-	7,  // 3: frifs.pb.encodings21.CompressiveEncoding.out_of_line_bitpacking:type_name -> frifs.pb.encodings21.CompressiveEncoding.OutOfLineBitpacking
-	8,  // 4: frifs.pb.encodings21.CompressiveEncoding.inline_bitpacking:type_name -> frifs.pb.encodings21.CompressiveEncoding.InlineBitpacking
-	9,  // 5: frifs.pb.encodings21.CompressiveEncoding.rle:type_name -> frifs.pb.encodings21.CompressiveEncoding.Rle
-	10, // 6: frifs.pb.encodings21.CompressiveEncoding.general:type_name -> frifs.pb.encodings21.CompressiveEncoding.General
-	11, // 7: frifs.pb.encodings21.CompressiveEncoding.range:type_name -> frifs.pb.encodings21.CompressiveEncoding.Range
-	12, // 8: frifs.pb.encodings21.CompressiveEncoding.delta:type_name -> frifs.pb.encodings21.CompressiveEncoding.Delta
-	13, // 9: frifs.pb.encodings21.PageLayout.mini_block_layout:type_name -> frifs.pb.encodings21.PageLayout.MiniBlock
-	14, // 10: frifs.pb.encodings21.PageLayout.constant_layout:type_name -> frifs.pb.encodings21.PageLayout.Constant
-	15, // 11: frifs.pb.encodings21.PageLayout.full_zip_layout:type_name -> frifs.pb.encodings21.PageLayout.FullZip
-	2,  // 12: frifs.pb.encodings21.CompressiveEncoding.Flat.compression:type_name -> frifs.pb.encodings21.BufferCompression
-	3,  // 13: frifs.pb.encodings21.CompressiveEncoding.OutOfLineBitpacking.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	2,  // 14: frifs.pb.encodings21.CompressiveEncoding.InlineBitpacking.compression:type_name -> frifs.pb.encodings21.BufferCompression
-	3,  // 15: frifs.pb.encodings21.CompressiveEncoding.Rle.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	3,  // 16: frifs.pb.encodings21.CompressiveEncoding.Rle.run_lengths:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	2,  // 17: frifs.pb.encodings21.CompressiveEncoding.General.compression:type_name -> frifs.pb.encodings21.BufferCompression
-	3,  // 18: frifs.pb.encodings21.CompressiveEncoding.General.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	3,  // 19: frifs.pb.encodings21.CompressiveEncoding.Delta.deltas:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	3,  // 20: frifs.pb.encodings21.PageLayout.MiniBlock.rep_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	3,  // 21: frifs.pb.encodings21.PageLayout.MiniBlock.def_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	3,  // 22: frifs.pb.encodings21.PageLayout.MiniBlock.value_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	3,  // 23: frifs.pb.encodings21.PageLayout.MiniBlock.dictionary:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	0,  // 24: frifs.pb.encodings21.PageLayout.MiniBlock.layers:type_name -> frifs.pb.encodings21.RepDefLayer
-	0,  // 25: frifs.pb.encodings21.PageLayout.Constant.layers:type_name -> frifs.pb.encodings21.RepDefLayer
-	3,  // 26: frifs.pb.encodings21.PageLayout.Constant.rep_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	3,  // 27: frifs.pb.encodings21.PageLayout.Constant.def_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	3,  // 28: frifs.pb.encodings21.PageLayout.FullZip.value_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	0,  // 29: frifs.pb.encodings21.PageLayout.FullZip.layers:type_name -> frifs.pb.encodings21.RepDefLayer
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	6,  // 2: frifs.pb.encodings21.CompressiveEncoding.variable:type_name -> frifs.pb.encodings21.CompressiveEncoding.Variable
+	7,  // 3: frifs.pb.encodings21.CompressiveEncoding.constant:type_name -> frifs.pb.encodings21.CompressiveEncoding.Constant
+	8,  // 4: frifs.pb.encodings21.CompressiveEncoding.out_of_line_bitpacking:type_name -> frifs.pb.encodings21.CompressiveEncoding.OutOfLineBitpacking
+	9,  // 5: frifs.pb.encodings21.CompressiveEncoding.inline_bitpacking:type_name -> frifs.pb.encodings21.CompressiveEncoding.InlineBitpacking
+	10, // 6: frifs.pb.encodings21.CompressiveEncoding.fsst:type_name -> frifs.pb.encodings21.CompressiveEncoding.Fsst
+	11, // 7: frifs.pb.encodings21.CompressiveEncoding.dictionary:type_name -> frifs.pb.encodings21.CompressiveEncoding.Dictionary
+	12, // 8: frifs.pb.encodings21.CompressiveEncoding.rle:type_name -> frifs.pb.encodings21.CompressiveEncoding.Rle
+	13, // 9: frifs.pb.encodings21.CompressiveEncoding.byte_stream_split:type_name -> frifs.pb.encodings21.CompressiveEncoding.ByteStreamSplit
+	14, // 10: frifs.pb.encodings21.CompressiveEncoding.general:type_name -> frifs.pb.encodings21.CompressiveEncoding.General
+	15, // 11: frifs.pb.encodings21.CompressiveEncoding.fixed_size_list:type_name -> frifs.pb.encodings21.CompressiveEncoding.FixedSizeList
+	16, // 12: frifs.pb.encodings21.CompressiveEncoding.packed_struct:type_name -> frifs.pb.encodings21.CompressiveEncoding.PackedStruct
+	17, // 13: frifs.pb.encodings21.CompressiveEncoding.variable_packed_struct:type_name -> frifs.pb.encodings21.CompressiveEncoding.VariablePackedStruct
+	18, // 14: frifs.pb.encodings21.CompressiveEncoding.range:type_name -> frifs.pb.encodings21.CompressiveEncoding.Range
+	19, // 15: frifs.pb.encodings21.CompressiveEncoding.delta:type_name -> frifs.pb.encodings21.CompressiveEncoding.Delta
+	20, // 16: frifs.pb.encodings21.PageLayout.mini_block_layout:type_name -> frifs.pb.encodings21.PageLayout.MiniBlock
+	21, // 17: frifs.pb.encodings21.PageLayout.constant_layout:type_name -> frifs.pb.encodings21.PageLayout.Constant
+	22, // 18: frifs.pb.encodings21.PageLayout.full_zip_layout:type_name -> frifs.pb.encodings21.PageLayout.FullZip
+	2,  // 19: frifs.pb.encodings21.CompressiveEncoding.Flat.compression:type_name -> frifs.pb.encodings21.BufferCompression
+	3,  // 20: frifs.pb.encodings21.CompressiveEncoding.Variable.offsets:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	2,  // 21: frifs.pb.encodings21.CompressiveEncoding.Variable.values:type_name -> frifs.pb.encodings21.BufferCompression
+	3,  // 22: frifs.pb.encodings21.CompressiveEncoding.OutOfLineBitpacking.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	2,  // 23: frifs.pb.encodings21.CompressiveEncoding.InlineBitpacking.compression:type_name -> frifs.pb.encodings21.BufferCompression
+	3,  // 24: frifs.pb.encodings21.CompressiveEncoding.Fsst.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 25: frifs.pb.encodings21.CompressiveEncoding.Dictionary.indices:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 26: frifs.pb.encodings21.CompressiveEncoding.Dictionary.items:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 27: frifs.pb.encodings21.CompressiveEncoding.Rle.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 28: frifs.pb.encodings21.CompressiveEncoding.Rle.run_lengths:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 29: frifs.pb.encodings21.CompressiveEncoding.ByteStreamSplit.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	2,  // 30: frifs.pb.encodings21.CompressiveEncoding.General.compression:type_name -> frifs.pb.encodings21.BufferCompression
+	3,  // 31: frifs.pb.encodings21.CompressiveEncoding.General.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 32: frifs.pb.encodings21.CompressiveEncoding.FixedSizeList.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 33: frifs.pb.encodings21.CompressiveEncoding.PackedStruct.values:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 34: frifs.pb.encodings21.CompressiveEncoding.Delta.deltas:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 35: frifs.pb.encodings21.PageLayout.MiniBlock.rep_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 36: frifs.pb.encodings21.PageLayout.MiniBlock.def_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 37: frifs.pb.encodings21.PageLayout.MiniBlock.value_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 38: frifs.pb.encodings21.PageLayout.MiniBlock.dictionary:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	0,  // 39: frifs.pb.encodings21.PageLayout.MiniBlock.layers:type_name -> frifs.pb.encodings21.RepDefLayer
+	0,  // 40: frifs.pb.encodings21.PageLayout.Constant.layers:type_name -> frifs.pb.encodings21.RepDefLayer
+	3,  // 41: frifs.pb.encodings21.PageLayout.Constant.rep_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 42: frifs.pb.encodings21.PageLayout.Constant.def_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	3,  // 43: frifs.pb.encodings21.PageLayout.FullZip.value_compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	0,  // 44: frifs.pb.encodings21.PageLayout.FullZip.layers:type_name -> frifs.pb.encodings21.RepDefLayer
+	45, // [45:45] is the sub-list for method output_type
+	45, // [45:45] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_pb_encodings21_proto_init() }
@@ -1381,11 +1908,18 @@ func file_pb_encodings21_proto_init() {
 	file_pb_encodings21_proto_msgTypes[0].OneofWrappers = []any{}
 	file_pb_encodings21_proto_msgTypes[1].OneofWrappers = []any{
 		(*CompressiveEncoding_Flat_)(nil),
+		(*CompressiveEncoding_Variable_)(nil),
 		(*CompressiveEncoding_Constant_)(nil),
 		(*CompressiveEncoding_OutOfLineBitpacking_)(nil),
 		(*CompressiveEncoding_InlineBitpacking_)(nil),
+		(*CompressiveEncoding_Fsst_)(nil),
+		(*CompressiveEncoding_Dictionary_)(nil),
 		(*CompressiveEncoding_Rle_)(nil),
+		(*CompressiveEncoding_ByteStreamSplit_)(nil),
 		(*CompressiveEncoding_General_)(nil),
+		(*CompressiveEncoding_FixedSizeList_)(nil),
+		(*CompressiveEncoding_PackedStruct_)(nil),
+		(*CompressiveEncoding_VariablePackedStruct_)(nil),
 		(*CompressiveEncoding_Range_)(nil),
 		(*CompressiveEncoding_Delta_)(nil),
 	}
@@ -1394,15 +1928,15 @@ func file_pb_encodings21_proto_init() {
 		(*PageLayout_ConstantLayout)(nil),
 		(*PageLayout_FullZipLayout)(nil),
 	}
-	file_pb_encodings21_proto_msgTypes[12].OneofWrappers = []any{}
-	file_pb_encodings21_proto_msgTypes[13].OneofWrappers = []any{}
+	file_pb_encodings21_proto_msgTypes[19].OneofWrappers = []any{}
+	file_pb_encodings21_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pb_encodings21_proto_rawDesc), len(file_pb_encodings21_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   14,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -70,7 +70,7 @@ func (x PlanarLayout_PositionSet_Meaning) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PlanarLayout_PositionSet_Meaning.Descriptor instead.
 func (PlanarLayout_PositionSet_Meaning) EnumDescriptor() ([]byte, []int) {
-	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 4, 0}
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 6, 0}
 }
 
 // PlanarLayout is a page as two planes: structure maps rows to slots, values maps slots to bytes.
@@ -299,12 +299,14 @@ func (x *PlanarLayout_Sparse) GetLayers() []*PlanarLayout_SparseLayer {
 	return nil
 }
 
-// SparseLayer is one level of nesting. List and fixed-size-list layers are not decoded.
+// SparseLayer is one level of nesting.
 type PlanarLayout_SparseLayer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
 	//
 	//	*PlanarLayout_SparseLayer_Validity
+	//	*PlanarLayout_SparseLayer_List
+	//	*PlanarLayout_SparseLayer_FixedSizeList
 	Kind          isPlanarLayout_SparseLayer_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -356,6 +358,24 @@ func (x *PlanarLayout_SparseLayer) GetValidity() *PlanarLayout_PositionSet {
 	return nil
 }
 
+func (x *PlanarLayout_SparseLayer) GetList() *PlanarLayout_SparseList {
+	if x != nil {
+		if x, ok := x.Kind.(*PlanarLayout_SparseLayer_List); ok {
+			return x.List
+		}
+	}
+	return nil
+}
+
+func (x *PlanarLayout_SparseLayer) GetFixedSizeList() *PlanarLayout_SparseFixedSizeList {
+	if x != nil {
+		if x, ok := x.Kind.(*PlanarLayout_SparseLayer_FixedSizeList); ok {
+			return x.FixedSizeList
+		}
+	}
+	return nil
+}
+
 type isPlanarLayout_SparseLayer_Kind interface {
 	isPlanarLayout_SparseLayer_Kind()
 }
@@ -364,7 +384,149 @@ type PlanarLayout_SparseLayer_Validity struct {
 	Validity *PlanarLayout_PositionSet `protobuf:"bytes,1,opt,name=validity,proto3,oneof"`
 }
 
+type PlanarLayout_SparseLayer_List struct {
+	List *PlanarLayout_SparseList `protobuf:"bytes,2,opt,name=list,proto3,oneof"`
+}
+
+type PlanarLayout_SparseLayer_FixedSizeList struct {
+	FixedSizeList *PlanarLayout_SparseFixedSizeList `protobuf:"bytes,3,opt,name=fixed_size_list,json=fixedSizeList,proto3,oneof"`
+}
+
 func (*PlanarLayout_SparseLayer_Validity) isPlanarLayout_SparseLayer_Kind() {}
+
+func (*PlanarLayout_SparseLayer_List) isPlanarLayout_SparseLayer_Kind() {}
+
+func (*PlanarLayout_SparseLayer_FixedSizeList) isPlanarLayout_SparseLayer_Kind() {}
+
+// SparseList names the lists that are not empty, and says how many items each of them has.
+type PlanarLayout_SparseList struct {
+	state                protoimpl.MessageState    `protogen:"open.v1"`
+	NumChildSlots        uint64                    `protobuf:"varint,1,opt,name=num_child_slots,json=numChildSlots,proto3" json:"num_child_slots,omitempty"`
+	NonEmptyPositions    *CompressiveEncoding      `protobuf:"bytes,2,opt,name=non_empty_positions,json=nonEmptyPositions,proto3" json:"non_empty_positions,omitempty"`
+	NumNonEmptyPositions uint64                    `protobuf:"varint,3,opt,name=num_non_empty_positions,json=numNonEmptyPositions,proto3" json:"num_non_empty_positions,omitempty"`
+	Counts               *CompressiveEncoding      `protobuf:"bytes,4,opt,name=counts,proto3" json:"counts,omitempty"`
+	Validity             *PlanarLayout_PositionSet `protobuf:"bytes,5,opt,name=validity,proto3" json:"validity,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *PlanarLayout_SparseList) Reset() {
+	*x = PlanarLayout_SparseList{}
+	mi := &file_pb_encodings23_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanarLayout_SparseList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanarLayout_SparseList) ProtoMessage() {}
+
+func (x *PlanarLayout_SparseList) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings23_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanarLayout_SparseList.ProtoReflect.Descriptor instead.
+func (*PlanarLayout_SparseList) Descriptor() ([]byte, []int) {
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 4}
+}
+
+func (x *PlanarLayout_SparseList) GetNumChildSlots() uint64 {
+	if x != nil {
+		return x.NumChildSlots
+	}
+	return 0
+}
+
+func (x *PlanarLayout_SparseList) GetNonEmptyPositions() *CompressiveEncoding {
+	if x != nil {
+		return x.NonEmptyPositions
+	}
+	return nil
+}
+
+func (x *PlanarLayout_SparseList) GetNumNonEmptyPositions() uint64 {
+	if x != nil {
+		return x.NumNonEmptyPositions
+	}
+	return 0
+}
+
+func (x *PlanarLayout_SparseList) GetCounts() *CompressiveEncoding {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *PlanarLayout_SparseList) GetValidity() *PlanarLayout_PositionSet {
+	if x != nil {
+		return x.Validity
+	}
+	return nil
+}
+
+// SparseFixedSizeList has dimension items in each slot.
+type PlanarLayout_SparseFixedSizeList struct {
+	state         protoimpl.MessageState    `protogen:"open.v1"`
+	Dimension     uint64                    `protobuf:"varint,1,opt,name=dimension,proto3" json:"dimension,omitempty"`
+	Validity      *PlanarLayout_PositionSet `protobuf:"bytes,2,opt,name=validity,proto3" json:"validity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanarLayout_SparseFixedSizeList) Reset() {
+	*x = PlanarLayout_SparseFixedSizeList{}
+	mi := &file_pb_encodings23_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanarLayout_SparseFixedSizeList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanarLayout_SparseFixedSizeList) ProtoMessage() {}
+
+func (x *PlanarLayout_SparseFixedSizeList) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings23_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanarLayout_SparseFixedSizeList.ProtoReflect.Descriptor instead.
+func (*PlanarLayout_SparseFixedSizeList) Descriptor() ([]byte, []int) {
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 5}
+}
+
+func (x *PlanarLayout_SparseFixedSizeList) GetDimension() uint64 {
+	if x != nil {
+		return x.Dimension
+	}
+	return 0
+}
+
+func (x *PlanarLayout_SparseFixedSizeList) GetValidity() *PlanarLayout_PositionSet {
+	if x != nil {
+		return x.Validity
+	}
+	return nil
+}
 
 // PositionSet names rows by strictly ascending positions.
 type PlanarLayout_PositionSet struct {
@@ -378,7 +540,7 @@ type PlanarLayout_PositionSet struct {
 
 func (x *PlanarLayout_PositionSet) Reset() {
 	*x = PlanarLayout_PositionSet{}
-	mi := &file_pb_encodings23_proto_msgTypes[5]
+	mi := &file_pb_encodings23_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -390,7 +552,7 @@ func (x *PlanarLayout_PositionSet) String() string {
 func (*PlanarLayout_PositionSet) ProtoMessage() {}
 
 func (x *PlanarLayout_PositionSet) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings23_proto_msgTypes[5]
+	mi := &file_pb_encodings23_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -403,7 +565,7 @@ func (x *PlanarLayout_PositionSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanarLayout_PositionSet.ProtoReflect.Descriptor instead.
 func (*PlanarLayout_PositionSet) Descriptor() ([]byte, []int) {
-	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 4}
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 6}
 }
 
 func (x *PlanarLayout_PositionSet) GetMeaning() PlanarLayout_PositionSet_Meaning {
@@ -439,7 +601,7 @@ type PlanarLayout_ChunkedLevels struct {
 
 func (x *PlanarLayout_ChunkedLevels) Reset() {
 	*x = PlanarLayout_ChunkedLevels{}
-	mi := &file_pb_encodings23_proto_msgTypes[6]
+	mi := &file_pb_encodings23_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +613,7 @@ func (x *PlanarLayout_ChunkedLevels) String() string {
 func (*PlanarLayout_ChunkedLevels) ProtoMessage() {}
 
 func (x *PlanarLayout_ChunkedLevels) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings23_proto_msgTypes[6]
+	mi := &file_pb_encodings23_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +626,7 @@ func (x *PlanarLayout_ChunkedLevels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanarLayout_ChunkedLevels.ProtoReflect.Descriptor instead.
 func (*PlanarLayout_ChunkedLevels) Descriptor() ([]byte, []int) {
-	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 5}
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 7}
 }
 
 func (x *PlanarLayout_ChunkedLevels) GetRepetition() *CompressiveEncoding {
@@ -503,7 +665,7 @@ type PlanarLayout_Chunked struct {
 
 func (x *PlanarLayout_Chunked) Reset() {
 	*x = PlanarLayout_Chunked{}
-	mi := &file_pb_encodings23_proto_msgTypes[7]
+	mi := &file_pb_encodings23_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +677,7 @@ func (x *PlanarLayout_Chunked) String() string {
 func (*PlanarLayout_Chunked) ProtoMessage() {}
 
 func (x *PlanarLayout_Chunked) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings23_proto_msgTypes[7]
+	mi := &file_pb_encodings23_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +690,7 @@ func (x *PlanarLayout_Chunked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanarLayout_Chunked.ProtoReflect.Descriptor instead.
 func (*PlanarLayout_Chunked) Descriptor() ([]byte, []int) {
-	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 6}
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 8}
 }
 
 func (x *PlanarLayout_Chunked) GetCompression() *CompressiveEncoding {
@@ -584,7 +746,7 @@ type PlanarLayout_ZippedLevels struct {
 
 func (x *PlanarLayout_ZippedLevels) Reset() {
 	*x = PlanarLayout_ZippedLevels{}
-	mi := &file_pb_encodings23_proto_msgTypes[8]
+	mi := &file_pb_encodings23_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +758,7 @@ func (x *PlanarLayout_ZippedLevels) String() string {
 func (*PlanarLayout_ZippedLevels) ProtoMessage() {}
 
 func (x *PlanarLayout_ZippedLevels) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings23_proto_msgTypes[8]
+	mi := &file_pb_encodings23_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +771,7 @@ func (x *PlanarLayout_ZippedLevels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanarLayout_ZippedLevels.ProtoReflect.Descriptor instead.
 func (*PlanarLayout_ZippedLevels) Descriptor() ([]byte, []int) {
-	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 7}
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 9}
 }
 
 func (x *PlanarLayout_ZippedLevels) GetBitsRepetition() uint32 {
@@ -642,7 +804,7 @@ type PlanarLayout_Zipped struct {
 
 func (x *PlanarLayout_Zipped) Reset() {
 	*x = PlanarLayout_Zipped{}
-	mi := &file_pb_encodings23_proto_msgTypes[9]
+	mi := &file_pb_encodings23_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -654,7 +816,7 @@ func (x *PlanarLayout_Zipped) String() string {
 func (*PlanarLayout_Zipped) ProtoMessage() {}
 
 func (x *PlanarLayout_Zipped) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings23_proto_msgTypes[9]
+	mi := &file_pb_encodings23_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -667,7 +829,7 @@ func (x *PlanarLayout_Zipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanarLayout_Zipped.ProtoReflect.Descriptor instead.
 func (*PlanarLayout_Zipped) Descriptor() ([]byte, []int) {
-	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 8}
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 10}
 }
 
 func (x *PlanarLayout_Zipped) GetCompression() *CompressiveEncoding {
@@ -722,7 +884,7 @@ type PlanarLayout_Constant struct {
 
 func (x *PlanarLayout_Constant) Reset() {
 	*x = PlanarLayout_Constant{}
-	mi := &file_pb_encodings23_proto_msgTypes[10]
+	mi := &file_pb_encodings23_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +896,7 @@ func (x *PlanarLayout_Constant) String() string {
 func (*PlanarLayout_Constant) ProtoMessage() {}
 
 func (x *PlanarLayout_Constant) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings23_proto_msgTypes[10]
+	mi := &file_pb_encodings23_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +909,7 @@ func (x *PlanarLayout_Constant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanarLayout_Constant.ProtoReflect.Descriptor instead.
 func (*PlanarLayout_Constant) Descriptor() ([]byte, []int) {
-	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 9}
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 11}
 }
 
 func (x *PlanarLayout_Constant) GetScalar() []byte {
@@ -766,7 +928,7 @@ type PlanarLayout_None struct {
 
 func (x *PlanarLayout_None) Reset() {
 	*x = PlanarLayout_None{}
-	mi := &file_pb_encodings23_proto_msgTypes[11]
+	mi := &file_pb_encodings23_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -778,7 +940,7 @@ func (x *PlanarLayout_None) String() string {
 func (*PlanarLayout_None) ProtoMessage() {}
 
 func (x *PlanarLayout_None) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings23_proto_msgTypes[11]
+	mi := &file_pb_encodings23_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -791,7 +953,60 @@ func (x *PlanarLayout_None) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanarLayout_None.ProtoReflect.Descriptor instead.
 func (*PlanarLayout_None) Descriptor() ([]byte, []int) {
-	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 10}
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 12}
+}
+
+// Indexed values: items, and for each slot the number of its item.
+type PlanarLayout_Indexed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Indices       *CompressiveEncoding   `protobuf:"bytes,1,opt,name=indices,proto3" json:"indices,omitempty"`
+	Items         *PlanarLayout_Zipped   `protobuf:"bytes,2,opt,name=items,proto3" json:"items,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanarLayout_Indexed) Reset() {
+	*x = PlanarLayout_Indexed{}
+	mi := &file_pb_encodings23_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanarLayout_Indexed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanarLayout_Indexed) ProtoMessage() {}
+
+func (x *PlanarLayout_Indexed) ProtoReflect() protoreflect.Message {
+	mi := &file_pb_encodings23_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanarLayout_Indexed.ProtoReflect.Descriptor instead.
+func (*PlanarLayout_Indexed) Descriptor() ([]byte, []int) {
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 13}
+}
+
+func (x *PlanarLayout_Indexed) GetIndices() *CompressiveEncoding {
+	if x != nil {
+		return x.Indices
+	}
+	return nil
+}
+
+func (x *PlanarLayout_Indexed) GetItems() *PlanarLayout_Zipped {
+	if x != nil {
+		return x.Items
+	}
+	return nil
 }
 
 // Values of the page.
@@ -803,6 +1018,7 @@ type PlanarLayout_Values struct {
 	//	*PlanarLayout_Values_Zipped
 	//	*PlanarLayout_Values_Constant
 	//	*PlanarLayout_Values_None
+	//	*PlanarLayout_Values_Indexed
 	Kind          isPlanarLayout_Values_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -810,7 +1026,7 @@ type PlanarLayout_Values struct {
 
 func (x *PlanarLayout_Values) Reset() {
 	*x = PlanarLayout_Values{}
-	mi := &file_pb_encodings23_proto_msgTypes[12]
+	mi := &file_pb_encodings23_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -822,7 +1038,7 @@ func (x *PlanarLayout_Values) String() string {
 func (*PlanarLayout_Values) ProtoMessage() {}
 
 func (x *PlanarLayout_Values) ProtoReflect() protoreflect.Message {
-	mi := &file_pb_encodings23_proto_msgTypes[12]
+	mi := &file_pb_encodings23_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -835,7 +1051,7 @@ func (x *PlanarLayout_Values) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanarLayout_Values.ProtoReflect.Descriptor instead.
 func (*PlanarLayout_Values) Descriptor() ([]byte, []int) {
-	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 11}
+	return file_pb_encodings23_proto_rawDescGZIP(), []int{0, 14}
 }
 
 func (x *PlanarLayout_Values) GetKind() isPlanarLayout_Values_Kind {
@@ -881,6 +1097,15 @@ func (x *PlanarLayout_Values) GetNone() *PlanarLayout_None {
 	return nil
 }
 
+func (x *PlanarLayout_Values) GetIndexed() *PlanarLayout_Indexed {
+	if x != nil {
+		if x, ok := x.Kind.(*PlanarLayout_Values_Indexed); ok {
+			return x.Indexed
+		}
+	}
+	return nil
+}
+
 type isPlanarLayout_Values_Kind interface {
 	isPlanarLayout_Values_Kind()
 }
@@ -901,6 +1126,10 @@ type PlanarLayout_Values_None struct {
 	None *PlanarLayout_None `protobuf:"bytes,4,opt,name=none,proto3,oneof"`
 }
 
+type PlanarLayout_Values_Indexed struct {
+	Indexed *PlanarLayout_Indexed `protobuf:"bytes,5,opt,name=indexed,proto3,oneof"`
+}
+
 func (*PlanarLayout_Values_Chunked) isPlanarLayout_Values_Kind() {}
 
 func (*PlanarLayout_Values_Zipped) isPlanarLayout_Values_Kind() {}
@@ -909,11 +1138,13 @@ func (*PlanarLayout_Values_Constant) isPlanarLayout_Values_Kind() {}
 
 func (*PlanarLayout_Values_None) isPlanarLayout_Values_Kind() {}
 
+func (*PlanarLayout_Values_Indexed) isPlanarLayout_Values_Kind() {}
+
 var File_pb_encodings23_proto protoreflect.FileDescriptor
 
 const file_pb_encodings23_proto_rawDesc = "" +
 	"\n" +
-	"\x14pb/encodings23.proto\x12\x14frifs.pb.encodings23\x1a\x14pb/encodings21.proto\"\x95\x11\n" +
+	"\x14pb/encodings23.proto\x12\x14frifs.pb.encodings23\x1a\x14pb/encodings21.proto\"\xf0\x17\n" +
 	"\fPlanarLayout\x12J\n" +
 	"\tstructure\x18\x01 \x01(\v2,.frifs.pb.encodings23.PlanarLayout.StructureR\tstructure\x12A\n" +
 	"\x06values\x18\x02 \x01(\v2).frifs.pb.encodings23.PlanarLayout.ValuesR\x06values\x1a\x9a\x01\n" +
@@ -924,10 +1155,22 @@ const file_pb_encodings23_proto_rawDesc = "" +
 	"\x05Dense\x129\n" +
 	"\x06layers\x18\x01 \x03(\x0e2!.frifs.pb.encodings21.RepDefLayerR\x06layers\x1aP\n" +
 	"\x06Sparse\x12F\n" +
-	"\x06layers\x18\x01 \x03(\v2..frifs.pb.encodings23.PlanarLayout.SparseLayerR\x06layers\x1ac\n" +
+	"\x06layers\x18\x01 \x03(\v2..frifs.pb.encodings23.PlanarLayout.SparseLayerR\x06layers\x1a\x8a\x02\n" +
 	"\vSparseLayer\x12L\n" +
-	"\bvalidity\x18\x01 \x01(\v2..frifs.pb.encodings23.PlanarLayout.PositionSetH\x00R\bvalidityB\x06\n" +
-	"\x04kind\x1a\x80\x02\n" +
+	"\bvalidity\x18\x01 \x01(\v2..frifs.pb.encodings23.PlanarLayout.PositionSetH\x00R\bvalidity\x12C\n" +
+	"\x04list\x18\x02 \x01(\v2-.frifs.pb.encodings23.PlanarLayout.SparseListH\x00R\x04list\x12`\n" +
+	"\x0ffixed_size_list\x18\x03 \x01(\v26.frifs.pb.encodings23.PlanarLayout.SparseFixedSizeListH\x00R\rfixedSizeListB\x06\n" +
+	"\x04kind\x1a\xd5\x02\n" +
+	"\n" +
+	"SparseList\x12&\n" +
+	"\x0fnum_child_slots\x18\x01 \x01(\x04R\rnumChildSlots\x12Y\n" +
+	"\x13non_empty_positions\x18\x02 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x11nonEmptyPositions\x125\n" +
+	"\x17num_non_empty_positions\x18\x03 \x01(\x04R\x14numNonEmptyPositions\x12A\n" +
+	"\x06counts\x18\x04 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\x06counts\x12J\n" +
+	"\bvalidity\x18\x05 \x01(\v2..frifs.pb.encodings23.PlanarLayout.PositionSetR\bvalidity\x1a\x7f\n" +
+	"\x13SparseFixedSizeList\x12\x1c\n" +
+	"\tdimension\x18\x01 \x01(\x04R\tdimension\x12J\n" +
+	"\bvalidity\x18\x02 \x01(\v2..frifs.pb.encodings23.PlanarLayout.PositionSetR\bvalidity\x1a\x80\x02\n" +
 	"\vPositionSet\x12P\n" +
 	"\ameaning\x18\x01 \x01(\x0e26.frifs.pb.encodings23.PlanarLayout.PositionSet.MeaningR\ameaning\x12G\n" +
 	"\tpositions\x18\x02 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\tpositions\x12#\n" +
@@ -969,12 +1212,16 @@ const file_pb_encodings23_proto_rawDesc = "" +
 	"\x10_bits_per_offset\x1a\"\n" +
 	"\bConstant\x12\x16\n" +
 	"\x06scalar\x18\x01 \x01(\fR\x06scalar\x1a\x06\n" +
-	"\x04None\x1a\xa7\x02\n" +
+	"\x04None\x1a\x8f\x01\n" +
+	"\aIndexed\x12C\n" +
+	"\aindices\x18\x01 \x01(\v2).frifs.pb.encodings21.CompressiveEncodingR\aindices\x12?\n" +
+	"\x05items\x18\x02 \x01(\v2).frifs.pb.encodings23.PlanarLayout.ZippedR\x05items\x1a\xef\x02\n" +
 	"\x06Values\x12F\n" +
 	"\achunked\x18\x01 \x01(\v2*.frifs.pb.encodings23.PlanarLayout.ChunkedH\x00R\achunked\x12C\n" +
 	"\x06zipped\x18\x02 \x01(\v2).frifs.pb.encodings23.PlanarLayout.ZippedH\x00R\x06zipped\x12I\n" +
 	"\bconstant\x18\x03 \x01(\v2+.frifs.pb.encodings23.PlanarLayout.ConstantH\x00R\bconstant\x12=\n" +
-	"\x04none\x18\x04 \x01(\v2'.frifs.pb.encodings23.PlanarLayout.NoneH\x00R\x04noneB\x06\n" +
+	"\x04none\x18\x04 \x01(\v2'.frifs.pb.encodings23.PlanarLayout.NoneH\x00R\x04none\x12F\n" +
+	"\aindexed\x18\x05 \x01(\v2*.frifs.pb.encodings23.PlanarLayout.IndexedH\x00R\aindexedB\x06\n" +
 	"\x04kindB'Z%github.com/frifs/frifs/internal/pb;pbb\x06proto3"
 
 var (
@@ -990,51 +1237,63 @@ func file_pb_encodings23_proto_rawDescGZIP() []byte {
 }
 
 var file_pb_encodings23_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_pb_encodings23_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_pb_encodings23_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_pb_encodings23_proto_goTypes = []any{
-	(PlanarLayout_PositionSet_Meaning)(0), // 0: frifs.pb.encodings23.PlanarLayout.PositionSet.Meaning
-	(*PlanarLayout)(nil),                  // 1: frifs.pb.encodings23.PlanarLayout
-	(*PlanarLayout_Structure)(nil),        // 2: frifs.pb.encodings23.PlanarLayout.Structure
-	(*PlanarLayout_Dense)(nil),            // 3: frifs.pb.encodings23.PlanarLayout.Dense
-	(*PlanarLayout_Sparse)(nil),           // 4: frifs.pb.encodings23.PlanarLayout.Sparse
-	(*PlanarLayout_SparseLayer)(nil),      // 5: frifs.pb.encodings23.PlanarLayout.SparseLayer
-	(*PlanarLayout_PositionSet)(nil),      // 6: frifs.pb.encodings23.PlanarLayout.PositionSet
-	(*PlanarLayout_ChunkedLevels)(nil),    // 7: frifs.pb.encodings23.PlanarLayout.ChunkedLevels
-	(*PlanarLayout_Chunked)(nil),          // 8: frifs.pb.encodings23.PlanarLayout.Chunked
-	(*PlanarLayout_ZippedLevels)(nil),     // 9: frifs.pb.encodings23.PlanarLayout.ZippedLevels
-	(*PlanarLayout_Zipped)(nil),           // 10: frifs.pb.encodings23.PlanarLayout.Zipped
-	(*PlanarLayout_Constant)(nil),         // 11: frifs.pb.encodings23.PlanarLayout.Constant
-	(*PlanarLayout_None)(nil),             // 12: frifs.pb.encodings23.PlanarLayout.None
-	(*PlanarLayout_Values)(nil),           // 13: frifs.pb.encodings23.PlanarLayout.Values
-	(RepDefLayer)(0),                      // 14: frifs.pb.encodings21.RepDefLayer
-	(*CompressiveEncoding)(nil),           // 15: frifs.pb.encodings21.CompressiveEncoding
+	(PlanarLayout_PositionSet_Meaning)(0),    // 0: frifs.pb.encodings23.PlanarLayout.PositionSet.Meaning
+	(*PlanarLayout)(nil),                     // 1: frifs.pb.encodings23.PlanarLayout
+	(*PlanarLayout_Structure)(nil),           // 2: frifs.pb.encodings23.PlanarLayout.Structure
+	(*PlanarLayout_Dense)(nil),               // 3: frifs.pb.encodings23.PlanarLayout.Dense
+	(*PlanarLayout_Sparse)(nil),              // 4: frifs.pb.encodings23.PlanarLayout.Sparse
+	(*PlanarLayout_SparseLayer)(nil),         // 5: frifs.pb.encodings23.PlanarLayout.SparseLayer
+	(*PlanarLayout_SparseList)(nil),          // 6: frifs.pb.encodings23.PlanarLayout.SparseList
+	(*PlanarLayout_SparseFixedSizeList)(nil), // 7: frifs.pb.encodings23.PlanarLayout.SparseFixedSizeList
+	(*PlanarLayout_PositionSet)(nil),         // 8: frifs.pb.encodings23.PlanarLayout.PositionSet
+	(*PlanarLayout_ChunkedLevels)(nil),       // 9: frifs.pb.encodings23.PlanarLayout.ChunkedLevels
+	(*PlanarLayout_Chunked)(nil),             // 10: frifs.pb.encodings23.PlanarLayout.Chunked
+	(*PlanarLayout_ZippedLevels)(nil),        // 11: frifs.pb.encodings23.PlanarLayout.ZippedLevels
+	(*PlanarLayout_Zipped)(nil),              // 12: frifs.pb.encodings23.PlanarLayout.Zipped
+	(*PlanarLayout_Constant)(nil),            // 13: frifs.pb.encodings23.PlanarLayout.Constant
+	(*PlanarLayout_None)(nil),                // 14: frifs.pb.encodings23.PlanarLayout.None
+	(*PlanarLayout_Indexed)(nil),             // 15: frifs.pb.encodings23.PlanarLayout.Indexed
+	(*PlanarLayout_Values)(nil),              // 16: frifs.pb.encodings23.PlanarLayout.Values
+	(RepDefLayer)(0),                         // 17: frifs.pb.encodings21.RepDefLayer
+	(*CompressiveEncoding)(nil),              // 18: frifs.pb.encodings21.CompressiveEncoding
 }
 var file_pb_encodings23_proto_depIdxs = []int32{
 	2,  // 0: frifs.pb.encodings23.PlanarLayout.structure:type_name -> frifs.pb.encodings23.PlanarLayout.Structure
-	13, // 1: frifs.pb.encodings23.PlanarLayout.values:type_name -> frifs.pb.encodings23.PlanarLayout.Values
+	16, // 1: frifs.pb.encodings23.PlanarLayout.values:type_name -> frifs.pb.encodings23.PlanarLayout.Values
 	3,  // 2: frifs.pb.encodings23.PlanarLayout.Structure.dense:type_name -> frifs.pb.encodings23.PlanarLayout.Dense
 	4,  // 3: frifs.pb.encodings23.PlanarLayout.Structure.sparse:type_name -> frifs.pb.encodings23.PlanarLayout.Sparse
-	14, // 4: frifs.pb.encodings23.PlanarLayout.Dense.layers:type_name -> frifs.pb.encodings21.RepDefLayer
+	17, // 4: frifs.pb.encodings23.PlanarLayout.Dense.layers:type_name -> frifs.pb.encodings21.RepDefLayer
 	5,  // 5: frifs.pb.encodings23.PlanarLayout.Sparse.layers:type_name -> frifs.pb.encodings23.PlanarLayout.SparseLayer
-	6,  // 6: frifs.pb.encodings23.PlanarLayout.SparseLayer.validity:type_name -> frifs.pb.encodings23.PlanarLayout.PositionSet
-	0,  // 7: frifs.pb.encodings23.PlanarLayout.PositionSet.meaning:type_name -> frifs.pb.encodings23.PlanarLayout.PositionSet.Meaning
-	15, // 8: frifs.pb.encodings23.PlanarLayout.PositionSet.positions:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	15, // 9: frifs.pb.encodings23.PlanarLayout.ChunkedLevels.repetition:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	15, // 10: frifs.pb.encodings23.PlanarLayout.ChunkedLevels.definition:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	15, // 11: frifs.pb.encodings23.PlanarLayout.Chunked.compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	7,  // 12: frifs.pb.encodings23.PlanarLayout.Chunked.levels:type_name -> frifs.pb.encodings23.PlanarLayout.ChunkedLevels
-	15, // 13: frifs.pb.encodings23.PlanarLayout.Chunked.dictionary:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	15, // 14: frifs.pb.encodings23.PlanarLayout.Zipped.compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
-	9,  // 15: frifs.pb.encodings23.PlanarLayout.Zipped.levels:type_name -> frifs.pb.encodings23.PlanarLayout.ZippedLevels
-	8,  // 16: frifs.pb.encodings23.PlanarLayout.Values.chunked:type_name -> frifs.pb.encodings23.PlanarLayout.Chunked
-	10, // 17: frifs.pb.encodings23.PlanarLayout.Values.zipped:type_name -> frifs.pb.encodings23.PlanarLayout.Zipped
-	11, // 18: frifs.pb.encodings23.PlanarLayout.Values.constant:type_name -> frifs.pb.encodings23.PlanarLayout.Constant
-	12, // 19: frifs.pb.encodings23.PlanarLayout.Values.none:type_name -> frifs.pb.encodings23.PlanarLayout.None
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	8,  // 6: frifs.pb.encodings23.PlanarLayout.SparseLayer.validity:type_name -> frifs.pb.encodings23.PlanarLayout.PositionSet
+	6,  // 7: frifs.pb.encodings23.PlanarLayout.SparseLayer.list:type_name -> frifs.pb.encodings23.PlanarLayout.SparseList
+	7,  // 8: frifs.pb.encodings23.PlanarLayout.SparseLayer.fixed_size_list:type_name -> frifs.pb.encodings23.PlanarLayout.SparseFixedSizeList
+	18, // 9: frifs.pb.encodings23.PlanarLayout.SparseList.non_empty_positions:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	18, // 10: frifs.pb.encodings23.PlanarLayout.SparseList.counts:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	8,  // 11: frifs.pb.encodings23.PlanarLayout.SparseList.validity:type_name -> frifs.pb.encodings23.PlanarLayout.PositionSet
+	8,  // 12: frifs.pb.encodings23.PlanarLayout.SparseFixedSizeList.validity:type_name -> frifs.pb.encodings23.PlanarLayout.PositionSet
+	0,  // 13: frifs.pb.encodings23.PlanarLayout.PositionSet.meaning:type_name -> frifs.pb.encodings23.PlanarLayout.PositionSet.Meaning
+	18, // 14: frifs.pb.encodings23.PlanarLayout.PositionSet.positions:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	18, // 15: frifs.pb.encodings23.PlanarLayout.ChunkedLevels.repetition:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	18, // 16: frifs.pb.encodings23.PlanarLayout.ChunkedLevels.definition:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	18, // 17: frifs.pb.encodings23.PlanarLayout.Chunked.compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	9,  // 18: frifs.pb.encodings23.PlanarLayout.Chunked.levels:type_name -> frifs.pb.encodings23.PlanarLayout.ChunkedLevels
+	18, // 19: frifs.pb.encodings23.PlanarLayout.Chunked.dictionary:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	18, // 20: frifs.pb.encodings23.PlanarLayout.Zipped.compression:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	11, // 21: frifs.pb.encodings23.PlanarLayout.Zipped.levels:type_name -> frifs.pb.encodings23.PlanarLayout.ZippedLevels
+	18, // 22: frifs.pb.encodings23.PlanarLayout.Indexed.indices:type_name -> frifs.pb.encodings21.CompressiveEncoding
+	12, // 23: frifs.pb.encodings23.PlanarLayout.Indexed.items:type_name -> frifs.pb.encodings23.PlanarLayout.Zipped
+	10, // 24: frifs.pb.encodings23.PlanarLayout.Values.chunked:type_name -> frifs.pb.encodings23.PlanarLayout.Chunked
+	12, // 25: frifs.pb.encodings23.PlanarLayout.Values.zipped:type_name -> frifs.pb.encodings23.PlanarLayout.Zipped
+	13, // 26: frifs.pb.encodings23.PlanarLayout.Values.constant:type_name -> frifs.pb.encodings23.PlanarLayout.Constant
+	14, // 27: frifs.pb.encodings23.PlanarLayout.Values.none:type_name -> frifs.pb.encodings23.PlanarLayout.None
+	15, // 28: frifs.pb.encodings23.PlanarLayout.Values.indexed:type_name -> frifs.pb.encodings23.PlanarLayout.Indexed
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_pb_encodings23_proto_init() }
@@ -1049,13 +1308,16 @@ func file_pb_encodings23_proto_init() {
 	}
 	file_pb_encodings23_proto_msgTypes[4].OneofWrappers = []any{
 		(*PlanarLayout_SparseLayer_Validity)(nil),
+		(*PlanarLayout_SparseLayer_List)(nil),
+		(*PlanarLayout_SparseLayer_FixedSizeList)(nil),
 	}
-	file_pb_encodings23_proto_msgTypes[9].OneofWrappers = []any{}
-	file_pb_encodings23_proto_msgTypes[12].OneofWrappers = []any{
+	file_pb_encodings23_proto_msgTypes[11].OneofWrappers = []any{}
+	file_pb_encodings23_proto_msgTypes[15].OneofWrappers = []any{
 		(*PlanarLayout_Values_Chunked)(nil),
 		(*PlanarLayout_Values_Zipped)(nil),
 		(*PlanarLayout_Values_Constant)(nil),
 		(*PlanarLayout_Values_None)(nil),
+		(*PlanarLayout_Values_Indexed)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1063,7 +1325,7 @@ func file_pb_encodings23_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pb_encodings23_proto_rawDesc), len(file_pb_encodings23_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
