@@ -84,6 +84,14 @@ type Handle interface {
 	Close() error
 }
 
+// LocalFile is implemented by a File or a Handle whose bytes may be exactly those of a file of the operating system:
+// stored files, data files, files that are passed on as they are. The file at path holds them from byte off on. ok is
+// false where they do not lie on this machine. The path is where they were found; whoever uses it makes sure that what
+// lies there is what Open has verified.
+type LocalFile interface {
+	LocalPath(ctx context.Context) (path string, off int64, ok bool)
+}
+
 // Link is a symbolic link; Target is relative to the directory that holds it.
 type Link interface {
 	Node
