@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -21,6 +22,10 @@ type File struct {
 	columns []span // metadata of each column
 	desc    *pb.FileDescriptor
 	zstd    zstdPool
+
+	treeOnce sync.Once // protects the making of tree and names
+	tree     []*field
+	names    []string // path of the field of each column
 }
 
 // Open reads and checks footer, tables and schema of a file of size bytes. Errors are fault.Corrupt for bytes that
