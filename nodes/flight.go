@@ -21,6 +21,7 @@ type flight[K comparable, V any] struct {
 	limit   int64         // bound on the sum of costs; the newest entry always stays
 	timeout time.Duration // bound on one load
 	now     func() time.Time
+	drop    func(V) // told of each value that leaves, in a goroutine of its own; may be nil
 
 	mu      sync.Mutex // protects what follows; never held while loading
 	entries map[K]*list.Element
@@ -82,6 +83,7 @@ func (f *flight[K, V]) run(ctx context.Context, l *loading[K, V], load func(cont
 	close(l.done)
 	el, ok := f.entries[l.key]
 	if !ok || el.Value != any(l) {
+		f.dropped(l)
 		return
 	}
 	if fault.Is(l.err, fault.Cancelled) {
@@ -159,6 +161,40 @@ func (f *flight[K, V]) remove(el *list.Element) {
 	delete(f.entries, l.key)
 	if settled(l) {
 		f.cost -= l.cost
+		f.dropped(l)
+	}
+}
+
+// dropped tells drop of a value that has left.
+func (f *flight[K, V]) dropped(l *loading[K, V]) {
+	if f.drop != nil && l.err == nil {
+		go f.drop(l.val)
+	}
+}
+
+// use returns a value that is at hand, and counts as a use of it.
+func (f *flight[K, V]) use(key K) (v V, ok bool) {
+	if v, ok = f.peek(key); !ok {
+		return v, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if el, ok := f.entries[key]; ok {
+		f.lru.MoveToFront(el)
+	}
+	return v, true
+}
+
+// forget lets go of one value, or of all that are at hand.
+func (f *flight[K, V]) forget(match func(K) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for el := f.lru.Back(); el != nil; {
+		prev := el.Prev()
+		if l := el.Value.(*loading[K, V]); settled(l) && match(l.key) {
+			f.remove(el)
+		}
+		el = prev
 	}
 }
 

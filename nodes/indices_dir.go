@@ -48,7 +48,7 @@ func (n version) indexDir(l *loaded, li *logicalIndex) *dir {
 			return n.indexJSON(ctx, name)
 		}))
 		for i, s := range li.segments {
-			out.add(s.dir, n.segmentDir(l, rel+"/"+s.dir, name, i))
+			out.add(s.dir, segmentAt{n, name, i}.dir(l, rel+"/"+s.dir))
 		}
 		return out, nil
 	}}
@@ -67,24 +67,46 @@ func (n version) segment(ctx context.Context, index string, i int) (*loaded, *lo
 	return l, li, li.segments[i], nil
 }
 
-// segmentDir is indices/<name>/<uuid>/.
-func (n version) segmentDir(l *loaded, rel, index string, i int) *dir {
+// segmentAt names a segment of a version: the directory of its logical index, and its place there.
+type segmentAt struct {
+	n     version
+	index string
+	i     int
+}
+
+func (at segmentAt) get(ctx context.Context) (*loaded, *segment, error) {
+	l, _, s, err := at.n.segment(ctx, at.index, at.i)
+	return l, s, err
+}
+
+// dir is indices/<name>/<uuid>/, at rel below the version.
+func (at segmentAt) dir(l *loaded, rel string) *dir {
+	n := at.n
 	return &dir{base: n.base(rel, n.key(), l.mtime), list: func(ctx context.Context) (*listing, error) {
-		l, _, s, err := n.segment(ctx, index, i)
+		l, s, err := at.get(ctx)
 		if err != nil {
 			return nil, err
 		}
 		out := &listing{}
 		out.add("segment.json", n.doc(l, rel+"/segment.json", C1, func(ctx context.Context) (*document, error) {
-			return n.segmentJSON(ctx, index, i)
+			return n.segmentJSON(ctx, at.index, at.i)
 		}))
+		var es problems
 		if why := storedImpossible(s.ix); why != nil {
-			var es problems
 			out.leaveOut(&es, "stored", why)
-			out.add("ERROR.json", n.errorFile(rel, l.mtime, es))
-			return out, nil
+		} else {
+			out.add("stored", at.storedDir(l, rel+"/stored"))
 		}
-		out.add("stored", n.storedDir(l, rel+"/stored", "", index, i))
+		if !systemEntry(s.ix) {
+			if why := at.remapRefused(ctx, l, s); why != nil {
+				out.leaveOut(&es, "remapped", why)
+			} else {
+				out.add("remapped", at.remappedDir(l, rel+"/remapped", 0, 0))
+			}
+		}
+		if len(es) > 0 {
+			out.add("ERROR.json", n.errorFile(rel, l.mtime, es))
+		}
 		return out, nil
 	}}
 }

@@ -67,6 +67,7 @@ func (l *listing) bar(name string, err error) {
 type dir struct {
 	base
 	volatile bool
+	perm     uint32 // 0 = permDir
 	list     func(ctx context.Context) (*listing, error)
 	find     func(ctx context.Context, name string) (Node, error)
 }
@@ -83,7 +84,15 @@ func (d *dir) Type() Type { return TypeDir }
 func (d *dir) Volatile() bool { return d.volatile }
 
 func (d *dir) peek() (Attr, bool) {
-	return Attr{Type: TypeDir, Perm: permDir, Mtime: d.mtime, Ino: d.ino}, true
+	return Attr{Type: TypeDir, Perm: orPerm(d.perm, permDir), Mtime: d.mtime, Ino: d.ino}, true
+}
+
+// orPerm is perm, or what is usual where that is 0.
+func orPerm(perm, usual uint32) uint32 {
+	if perm == 0 {
+		return usual
+	}
+	return perm
 }
 
 // Attr implements Node.

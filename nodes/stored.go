@@ -67,43 +67,20 @@ func (n version) storedFiles(ctx context.Context, l *loaded, ix *dataset.Index) 
 	return out, err
 }
 
-// storedDir is stored/, or the directory sub (as recorded) in it.
-func (n version) storedDir(l *loaded, rel, sub, index string, i int) *dir {
-	return &dir{base: n.base(rel, n.key(), l.mtime), list: func(ctx context.Context) (*listing, error) {
-		l, _, s, err := n.segment(ctx, index, i)
-		if err != nil {
-			return nil, err
-		}
-		files, err := n.storedFiles(ctx, l, s.ix)
-		if err != nil {
-			return nil, n.t.failed("list", n.path+"/"+rel, err)
-		}
-		out := &listing{}
-		names := newUniqueNames()
-		dirs := map[string]bool{}
-		for _, f := range files {
-			tail, ok := strings.CutPrefix(f.path, sub)
-			if !ok {
-				continue
-			}
-			elem, _, deeper := strings.Cut(tail, "/")
-			if !deeper {
-				name := names.take(EncodeName(elem))
-				out.add(name, n.storedNode(rel+"/"+name, f, index, i, l.mtime))
-			} else if !dirs[elem] {
-				dirs[elem] = true
-				name := names.take(EncodeName(elem))
-				out.add(name, n.storedDir(l, rel+"/"+name, sub+elem+"/", index, i))
-			}
-		}
-		return out, nil
+// storedDir is stored/ of a segment.
+func (at segmentAt) storedDir(l *loaded, rel string) *dir {
+	tree := fileTree{at: at, node: func(_ context.Context, l *loaded, _ *segment, _ []storedFile) (fileNode, error) {
+		return func(rel string, f storedFile) (Node, error) { return at.storedNode(l, rel, f, 0), nil }, nil
 	}}
+	return tree.dir(l, rel, "")
 }
 
-func (n version) storedNode(rel string, f storedFile, index string, i int, mtime time.Time) *storeFile {
-	b := n.base(rel, n.key(), mtime)
-	node := &storeFile{base: b, first: b.ino, key: n.key(), t: n.t, size: f.size, locate: func(ctx context.Context) (dataset.Location, error) {
-		l, _, s, err := n.segment(ctx, index, i)
+// storedNode is a file of the segment as it is stored, at rel below the version; perm 0 is the usual one.
+func (at segmentAt) storedNode(l *loaded, rel string, f storedFile, perm uint32) *storeFile {
+	n := at.n
+	b := n.base(rel, n.key(), l.mtime)
+	node := &storeFile{base: b, first: b.ino, key: n.key(), t: n.t, size: f.size, perm: perm, locate: func(ctx context.Context) (dataset.Location, error) {
+		l, s, err := at.get(ctx)
 		if err != nil {
 			return dataset.Location{}, err
 		}
@@ -132,6 +109,7 @@ type storeFile struct {
 	key    string // content key of the manifest
 	t      *Tree
 	size   int64
+	perm   uint32 // 0 = permFile
 	locate func(ctx context.Context) (dataset.Location, error)
 }
 
@@ -147,7 +125,7 @@ func (f *storeFile) Type() Type { return TypeFile }
 func (f *storeFile) Class() Class { return C1 }
 
 func (f *storeFile) peek() (Attr, bool) {
-	return Attr{Type: TypeFile, Size: f.size, Perm: permFile, Mtime: f.mtime, Ino: f.ino}, true
+	return Attr{Type: TypeFile, Size: f.size, Perm: orPerm(f.perm, permFile), Mtime: f.mtime, Ino: f.ino}, true
 }
 
 // Attr implements Node: the recorded size, which Open checks.

@@ -8,6 +8,7 @@ import (
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/internal/indexfile"
 	"github.com/frifs/frifs/internal/mapcsv"
 	"github.com/frifs/frifs/rowmap"
 )
@@ -51,15 +52,18 @@ type Tree struct {
 
 	pin      *uint64 // the only version shown; nil = all
 	views    *flight[int64, *view]
-	loads    *flight[string, *loaded]        // by identity of the manifest
-	hists    *flight[string, *history]       // by content of the FRI entry
-	maps     *flight[string, rowmap.Mapping] // by record and place
-	files    *flight[uint64, mapcsv.File]    // by inode
-	txns     *flight[string, *transaction]   // by identity of the manifest
-	dirs     *flight[string, []storedFile]   // files of an index directory, by its URI
-	docs     *flight[uint64, *rendered]      // by inode
-	sizes    *flight[uint64, int64]          // of mapping files, by inode
-	opened   *flight[uint64, openedObject]   // stored files as they were when last opened, by first inode
+	loads    *flight[string, *loaded]                    // by identity of the manifest
+	hists    *flight[string, *history]                   // by content of the FRI entry
+	maps     *flight[string, rowmap.Mapping]             // by record and place
+	files    *flight[uint64, mapcsv.File]                // by inode
+	txns     *flight[string, *transaction]               // by identity of the manifest
+	dirs     *flight[string, []storedFile]               // files of an index directory, by its URI
+	docs     *flight[uint64, *rendered]                  // by inode
+	sizes    *flight[uint64, int64]                      // of mapping files, by inode
+	opened   *flight[uint64, openedObject]               // stored files as they were when last opened, by first inode
+	remaps   *flight[uint64, *held]                      // open remapped files of known size, by content
+	made     *flight[uint64, *held]                      // re-serialised files, by content
+	resolve  func(indexfile.Resolver) indexfile.Resolver // set by tests: takes the place of translation
 	records  *fri.Cache
 	blocks   *rowmap.Cache
 	ring     errorRing
@@ -102,6 +106,9 @@ func New(ctx context.Context, cfg Config) (*Tree, error) {
 	t.docs = newFlight[uint64, *rendered](cfg.Memory/8, wait, t.now)
 	t.sizes = newFlight[uint64, int64](4<<20, wait, t.now)
 	t.opened = newFlight[uint64, openedObject](4<<20, wait, t.now)
+	t.remaps = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
+	t.made = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
+	t.remaps.drop, t.made.drop = (*held).release, (*held).release
 	t.records = fri.NewCache(cfg.Memory / 8)
 	if t.blocks == nil {
 		t.blocks = rowmap.NewCache(cfg.Memory / 4)
@@ -115,8 +122,12 @@ func New(ctx context.Context, cfg Config) (*Tree, error) {
 	return t, nil
 }
 
-// Close ends the background jobs of the tree. Nodes that need none stay readable.
-func (t *Tree) Close() { t.stop() }
+// Close ends the background jobs of the tree, and closes remapped files that nobody has open. Nodes that need no job
+// stay readable.
+func (t *Tree) Close() {
+	t.stop()
+	t.forgetRemapped()
+}
 
 // Dataset returns the dataset that the tree shows.
 func (t *Tree) Dataset() *dataset.Dataset { return t.ds }

@@ -1,0 +1,170 @@
+package nodes
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/indexfile"
+)
+
+const (
+	// flatCost is what an open remapped file is taken to hold, in bytes.
+	flatCost = 256 << 10
+	// spillAbove is the size up to which a re-serialised file stays in memory.
+	spillAbove = 1 << 20
+	// diskShare: of a re-serialised file that lies on disk one byte in so many counts as memory.
+	diskShare = 64
+)
+
+// held is a remapped file that is open, shared by all who read it. The cache is one holder; when the last has let go it
+// is closed.
+type held struct {
+	content indexfile.Content
+	size    int64
+	holders atomic.Int32
+}
+
+// acquire makes the caller a holder; false if it is closed already.
+func (h *held) acquire() bool {
+	for {
+		n := h.holders.Load()
+		if n == 0 {
+			return false
+		}
+		if h.holders.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// release lets go of one hold.
+func (h *held) release() {
+	if h.holders.Add(-1) == 0 {
+		_ = h.content.Close() // it was only read
+	}
+}
+
+// remapCost is what a re-serialised file costs the cache.
+func remapCost(size int64) int64 {
+	if size <= spillAbove {
+		return size
+	}
+	return size / diskShare
+}
+
+// load opens the stored file and plans the remapped one; for a re-serialised one this is all the work.
+func (f *remapFile) load(ctx context.Context) (*held, error) {
+	n := f.at.n
+	if f.key != f.at.key(f.file.path) {
+		return nil, fault.New("open", f.path, fault.Stale, "the stored file was replaced; look the name up again")
+	}
+	l, h, err := n.loadHistory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, s, err := f.at.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files, err := n.storedFiles(ctx, l, s.ix)
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.at.resolver(l, h, s)
+	if err != nil {
+		return nil, err
+	}
+	file, err := f.at.layout(l, s, files).Open(ctx, f.file.path)
+	if err != nil {
+		return nil, err
+	}
+	opt := indexfile.Options{SpillDir: n.t.cfg.CacheDir, SpillAbove: spillAbove}
+	if opt.SpillDir == "" {
+		opt.SpillDir = os.TempDir()
+	}
+	c, err := file.Remap(ctx, r, opt)
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	out := &held{content: c, size: c.Size()}
+	out.holders.Store(1)
+	return out, nil
+}
+
+// hold opens the remapped file, or gives it as it was opened before; the caller releases it. fresh says that the stored
+// file was opened just now. A file that is opened again must have the size that was told before.
+func (f *remapFile) hold(ctx context.Context) (h *held, fresh bool, err error) {
+	t := f.at.n.t
+	var loaded atomic.Bool
+	for range 3 {
+		if f.how == indexfile.Reserialised {
+			h, err = f.made(ctx, &loaded)
+		} else {
+			h, err = t.remaps.get(ctx, f.id, func(ctx context.Context) (*held, int64, error) {
+				h, err := f.load(ctx)
+				loaded.Store(true)
+				return h, flatCost, err
+			})
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if h != nil && h.acquire() {
+			break
+		}
+		h = nil
+	}
+	if h == nil {
+		return nil, false, fault.New("open", f.path, fault.Unavailable, "the remapped file does not stay in the cache; raise --memory")
+	}
+	if told, ok := t.sizes.peek(f.id); !ok {
+		t.sizes.put(f.id, h.size, 128)
+	} else if told != h.size {
+		h.release()
+		return nil, false, fault.New("open", f.path, fault.Stale,
+			"what this file is made from has changed: it has %d bytes now, and had %d when its size was told", h.size, told)
+	}
+	return h, loaded.Load(), nil
+}
+
+// made gives a re-serialised file: as a job made it before, or by a job. Where it has left the cache, the job runs
+// again. It is nil where the cache let go of it at once.
+func (f *remapFile) made(ctx context.Context, loaded *atomic.Bool) (*held, error) {
+	t := f.at.n.t
+	if h, ok := t.made.use(f.id); ok {
+		return h, nil
+	}
+	key := "remapped " + strconv.FormatUint(f.id, 16)
+	if _, ok := t.jobs.known(key); ok {
+		t.jobs.forgetOne(key)
+	}
+	_, err := t.jobs.size(ctx, key, f.path, func(ctx context.Context) (int64, error) {
+		h, err := f.load(ctx)
+		if err != nil {
+			return 0, err
+		}
+		loaded.Store(true)
+		size := h.size
+		t.made.put(f.id, h, remapCost(size))
+		if ctx.Err() != nil { // the tree was closed meanwhile
+			t.forgetRemapped()
+		}
+		return size, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	h, _ := t.made.use(f.id)
+	return h, nil
+}
+
+// forgetRemapped closes the remapped files that nobody reads.
+func (t *Tree) forgetRemapped() {
+	all := func(uint64) bool { return true }
+	t.remaps.forget(all)
+	t.made.forget(all)
+}
