@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -19,9 +20,10 @@ type Check struct {
 // Doctor looks at what this machine offers for mounting. It opens no device and mounts nothing.
 func Doctor() []Check {
 	root := os.Geteuid() == 0
-	checks := []Check{checkOS(), checkFuseDevice(root), checkHelper(root)}
-	checks = append(checks, checkAllowOther(root), checkReadAheadRight())
-	return checks
+	return []Check{
+		checkOS(), checkKernel(), checkFuseDevice(root), checkHelper(root),
+		checkAllowOther(root), checkReadAheadRight(), checkPassthrough(root),
+	}
 }
 
 func checkOS() Check {
@@ -114,4 +116,60 @@ func checkReadAheadRight() Check {
 		c.Fix = "nothing needs to be done; after mounting, root may write 1024 to /sys/class/bdi/<major:minor>/read_ahead_kb"
 	}
 	return c
+}
+
+// checkKernel looks at the release of the kernel. FUSE in Linux 4.20 and later reads 1 MiB at a time.
+func checkKernel() Check {
+	c := Check{Name: "kernel", OK: true}
+	k := kernel()
+	if c.Detail = k.release; c.Detail == "" {
+		c.Detail = "unknown release"
+	}
+	if k.before(4, 20) {
+		c.OK = false
+		c.Detail += ": reads come in pieces of 128 KiB at most, so big files are read slower"
+		c.Fix = "Linux 4.20 or later reads 1 MiB at a time"
+	}
+	return c
+}
+
+// checkPassthrough says whether the kernel may read local files without asking the mount.
+func checkPassthrough(root bool) Check {
+	c := Check{Name: "passthrough of local files", Detail: "the kernel reads data files by itself"}
+	switch {
+	case kernel().major == 0 || kernel().before(6, 9):
+		c.Detail, c.Fix = "the kernel is older than 6.9: data files are copied by the mount", "nothing needs to be done; newer kernels read local data files several times faster"
+	case !root:
+		c.Detail, c.Fix = "mounts of root only: data files are copied by the mount", "nothing needs to be done; mounted by root, local data files are read several times faster"
+	default:
+		c.OK = true
+	}
+	return c
+}
+
+// kernelRelease is the release of the running kernel; the zero value is one that is not known.
+type kernelRelease struct {
+	release      string
+	major, minor int
+}
+
+// before reports whether the release is known to be older than major.minor. A kernel that is not Linux is no kernel of
+// ours to judge.
+func (k kernelRelease) before(major, minor int) bool {
+	return k.major > 0 && (k.major < major || (k.major == major && k.minor < minor))
+}
+
+// parseKernel reads a release such as "6.18.44-generic".
+func parseKernel(release string) kernelRelease {
+	k := kernelRelease{release: release}
+	first, rest, _ := strings.Cut(release, ".")
+	second := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+	major, err := strconv.Atoi(first)
+	if err != nil {
+		return k
+	}
+	if minor, err := strconv.Atoi(second); err == nil {
+		k.major, k.minor = major, minor
+	}
+	return k
 }

@@ -196,6 +196,13 @@ func fakeTree() *fakeDir {
 	root.add(plain, "plain")
 	root.add(handy, "handy")
 
+	local := newFakeDir("local")
+	var localReads atomic.Int64
+	if dir := os.Getenv(localEnv); dir != "" {
+		addLocalFiles(local, dir, &localReads)
+	}
+	root.add(local, "local")
+
 	trace := newFakeDir("trace")
 	trace.hidden = func(_ context.Context, name string) (nodes.Node, error) {
 		return textFile("trace/"+name, name), nil
@@ -280,6 +287,7 @@ func fakeTree() *fakeDir {
 		case "calls":
 			text := fmt.Sprintf("few.lookups %d\nfew.entries %d\nplain.lookups %d\nplain.entries %d\nhandy.lookups %d\nhandy.entries %d\nroot.lookups %d\n",
 				few.lookups.Load(), few.entries.Load(), plain.lookups.Load(), plain.entries.Load(), handy.lookups.Load(), handy.entries.Load(), root.lookups.Load())
+			text += fmt.Sprintf("local.reads %d\n", localReads.Load())
 			for _, n := range []string{"page", "hang", "slow"} {
 				text += fmt.Sprintf("%s.reads %d\n", n, reads[n].Load())
 			}

@@ -2,6 +2,7 @@ package fs
 
 import (
 	"context"
+	"sync/atomic"
 	"syscall"
 
 	gofs "github.com/hanwen/go-fuse/v2/fs"
@@ -12,7 +13,10 @@ import (
 )
 
 // fileInode is a regular file.
-type fileInode struct{ inode }
+type fileInode struct {
+	inode
+	way atomic.Int32 // how it is read: wayOpen, wayServe or wayThrough
+}
 
 // linkInode is a symbolic link.
 type linkInode struct{ inode }
@@ -54,8 +58,7 @@ func (f *fileInode) Open(ctx context.Context, flags uint32) (gofs.FileHandle, ui
 	if flags&(syscall.O_WRONLY|syscall.O_RDWR|syscall.O_TRUNC|syscall.O_APPEND|syscall.O_CREAT) != 0 {
 		return nil, 0, syscall.EROFS
 	}
-	var handle nodes.Handle
-	var size int64
+	var fh *fileHandle
 	err := f.m.request(ctx, "open", f.ino, "", f.m.opt.OpTimeout, f.path, func(ctx context.Context) error {
 		n, err := f.resolve(ctx)
 		if err != nil {
@@ -69,33 +72,44 @@ func (f *fileInode) Open(ctx context.Context, flags uint32) (gofs.FileHandle, ui
 		if err != nil {
 			return err
 		}
-		h, err := file.Open(ctx)
+		h, local, err := f.openBoth(ctx, file, a.Size)
 		if err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
 			// The request is over: nobody will close the handle.
+			local.close()
 			_ = h.Close()
 			return fault.Wrap("fs.open", "", ctx.Err())
 		}
-		handle, size = h, a.Size
+		fh = &fileHandle{f: f, h: h, size: a.Size, local: local}
 		return nil
 	})
+	if err == nil {
+		if fh.local, err = f.decide(fh.local); err != nil {
+			_ = fh.h.Close()
+		}
+	}
 	if err != nil {
 		return nil, 0, errno(err)
 	}
-	return &fileHandle{f: f, h: handle, size: size}, fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_NOFLUSH, 0
+	if fh.local != nil {
+		f.m.backing.passed.Add(1)
+	}
+	return fh, fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_NOFLUSH, 0
 }
 
 // fileHandle is an open file; concurrent reads are the rule.
 type fileHandle struct {
-	f    *fileInode
-	h    nodes.Handle
-	size int64
+	f     *fileInode
+	h     nodes.Handle
+	size  int64
+	local *localOpen // what the kernel reads by itself; nil where reads come here
 }
 
 var (
 	_ = (gofs.FileReader)((*fileHandle)(nil))
+	_ = (gofs.FilePassthroughFder)((*fileHandle)(nil))
 	_ = (gofs.FileReleaser)((*fileHandle)(nil))
 )
 
@@ -146,6 +160,7 @@ func (h *fileHandle) Read(ctx context.Context, dest []byte, off int64) (fuse.Rea
 
 // Release closes the handle.
 func (h *fileHandle) Release(context.Context) syscall.Errno {
+	h.local.close()
 	if err := h.h.Close(); err != nil {
 		h.f.m.opt.Logger.Debug("close failed", "path", h.f.path(), "error", err)
 	}

@@ -43,6 +43,8 @@ func serveFake(mp string) int {
 		Force:    os.Getenv("FRIFS_FS_TEST_FORCE") != "",
 		writable: os.Getenv("FRIFS_FS_TEST_RW") != "",
 		byHelper: os.Getenv("FRIFS_FS_TEST_HELPER") != "",
+
+		NoPassthrough: os.Getenv("FRIFS_FS_TEST_NOPASS") != "",
 	}
 	if d, err := time.ParseDuration(os.Getenv("FRIFS_FS_TEST_VOLATILE")); err == nil {
 		opt.VolatileTimeout = d

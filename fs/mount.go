@@ -29,6 +29,7 @@ type mount struct {
 	memory  *memory
 	runner  runner
 	buffers buffers
+	backing backing
 	root    *dirInode
 }
 
@@ -37,6 +38,7 @@ func newMount(ctx context.Context, root nodes.Dir, opt Options) *mount {
 	m.inodes = newInodes(m.opt.InodeLimit)
 	m.memory = newMemory(m.opt.RememberFor, time.Now)
 	m.runner = runner{ctx: ctx, grace: m.opt.InterruptGrace, onPanic: m.panicked}
+	m.backing.off.Store(m.opt.NoPassthrough)
 	m.root = &dirInode{}
 	m.root.m, m.root.ino, m.root.stable = m, kernelIno(root.Ino()), false
 	n := nodes.Node(root)
@@ -168,6 +170,7 @@ func Mount(ctx context.Context, root nodes.Dir, mountpoint string, opt Options) 
 		cancel()
 		return nil, fault.New(op, abs, fault.Denied, "the kernel or fusermount3 refused the mount: %w", err)
 	}
+	m.backing.server = fs
 	s := &Server{
 		m: m, fuse: fs, mountpoint: abs, cancel: cancel,
 		stop: make(chan struct{}), done: make(chan struct{}), notify: make(chan notice, 64),
@@ -205,6 +208,7 @@ type Stats struct {
 	Inodes    int // inodes that the kernel may hold
 	Running   int // requests at work
 	Abandoned int // workers that went on past the end of their request
+	Passed    int // opens that the kernel was left to read by itself, since the start
 }
 
 // Stats returns the gauges.
@@ -213,5 +217,6 @@ func (s *Server) Stats() Stats {
 		Inodes:    s.m.inodes.count(),
 		Running:   int(s.m.runner.running.Load()),
 		Abandoned: int(s.m.runner.abandoned.Load()),
+		Passed:    int(s.m.backing.passed.Load()),
 	}
 }

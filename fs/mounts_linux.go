@@ -94,6 +94,15 @@ func raiseReadAhead(mountpoint string, opt Options) {
 	}
 }
 
+// kernel returns the release of the running kernel.
+func kernel() kernelRelease {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return kernelRelease{}
+	}
+	return parseKernel(unix.ByteSliceToString(u.Release[:]))
+}
+
 // waitMount has nothing to wait for: NewServer has answered the kernel's first request. go-fuse's own WaitMount opens a
 // file of the mount, for the sake of processes that use their own mounts. A process that is killed with such a file
 // open never ends: the kernel waits for it to answer its own close. We never use our own mount.

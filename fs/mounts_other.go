@@ -26,3 +26,6 @@ func raiseReadAhead(string, Options) {}
 
 // waitMount waits until the mount answers.
 func waitMount(s *fuse.Server) error { return s.WaitMount() }
+
+// kernel returns nothing: only Linux has releases that matter here.
+func kernel() kernelRelease { return kernelRelease{} }

@@ -38,6 +38,10 @@ type Options struct {
 	// mount's read_ahead_kb in /sys; without it the mount works with 128 KiB.
 	MaxReadAhead int
 
+	// NoPassthrough has every read come to this process, also where the kernel (6.9 and later, mounts by root) could
+	// read a local file by itself.
+	NoPassthrough bool
+
 	// Bytes is what statfs reports as the size of the filesystem; 0 means one block.
 	Bytes int64
 

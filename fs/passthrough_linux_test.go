@@ -1,0 +1,291 @@
+package fs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/nodes"
+)
+
+// localEnv names a directory whose files the fake tree shows under local/, each by name: as what the tree knows the
+// place of ("file-…"), or only its open handle ("handle-…").
+const localEnv = "FRIFS_FS_TEST_LOCAL"
+
+// localFile is a file of this machine; opening it checks that it is as it was when the tree was made.
+type localFile struct {
+	fakeFile
+	disk  string
+	was   os.FileInfo
+	reads *atomic.Int64
+}
+
+type placedFile struct{ *localFile }
+
+func (f placedFile) LocalPath(context.Context) (string, int64, bool) { return f.disk, 0, true }
+
+type placedHandle struct{ localHandle }
+
+func (h placedHandle) LocalPath(context.Context) (string, int64, bool) { return h.f.disk, 0, true }
+
+type handleFile struct{ *localFile }
+
+func (f handleFile) Open(ctx context.Context) (nodes.Handle, error) {
+	h, err := f.localFile.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return placedHandle{h.(localHandle)}, nil
+}
+
+type localHandle struct {
+	f    *localFile
+	file *os.File
+}
+
+func (f *localFile) Open(context.Context) (nodes.Handle, error) {
+	file, err := os.Open(f.disk)
+	if err != nil {
+		return nil, fault.Wrap("fake.Open", f.path, err)
+	}
+	now, err := file.Stat()
+	if err != nil || !os.SameFile(now, f.was) || now.Size() != f.was.Size() || !now.ModTime().Equal(f.was.ModTime()) {
+		_ = file.Close()
+		return nil, fault.New("fake.Open", f.path, fault.Stale, "the file was replaced")
+	}
+	return localHandle{f, file}, nil
+}
+
+func (h localHandle) ReadAt(_ context.Context, p []byte, off int64) (int, error) {
+	h.f.reads.Add(1)
+	n, err := h.file.ReadAt(p, off)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}
+
+func (h localHandle) Close() error { return h.file.Close() }
+
+func addLocalFiles(d *fakeDir, dir string, reads *atomic.Int64) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range entries {
+		disk := filepath.Join(dir, e.Name())
+		info, err := os.Stat(disk)
+		if err != nil {
+			panic(err)
+		}
+		f := &localFile{fakeFile{path: "local/" + e.Name(), class: nodes.C1, size: info.Size()}, disk, info, reads}
+		if strings.HasPrefix(e.Name(), "handle-") {
+			d.add(handleFile{f}, e.Name())
+		} else {
+			d.add(placedFile{f}, e.Name())
+		}
+	}
+}
+
+// needPassthrough skips where the kernel or the rights do not allow it; in CI that is a failure for a new enough kernel
+// and root.
+func needPassthrough(t testing.TB) {
+	t.Helper()
+	needFUSE(t)
+	if c := checkPassthrough(os.Geteuid() == 0); !c.OK {
+		t.Skipf("no passthrough here: %s", c.Detail)
+	}
+}
+
+func localDir(t testing.TB, sizes map[string]int64) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, size := range sizes {
+		b := make([]byte, size)
+		fill(b, 0)
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestLocalFilesArePassedThrough(t *testing.T) {
+	const size = 3<<20 + 777
+	for _, tc := range []struct {
+		name, env string
+		through   bool
+	}{
+		{"through", "FRIFS_FS_TEST_NOPASS=", true},
+		{"switched off", "FRIFS_FS_TEST_NOPASS=1", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.through {
+				needPassthrough(t)
+			}
+			dir := localDir(t, map[string]int64{"file-a": size, "handle-b": size, "file-empty": 0, "file-small": 5})
+			s := start(t, localEnv+"="+dir, tc.env)
+			want := make([]byte, size)
+			fill(want, 0)
+			for _, name := range []string{"local/file-a", "local/handle-b"} {
+				checkLocal(t, s.path(name), want)
+			}
+			if b, err := os.ReadFile(s.path("local/file-small")); err != nil || !bytes.Equal(b, want[:5]) {
+				t.Errorf("small: %x, %v", b, err)
+			}
+			if b, err := os.ReadFile(s.path("local/file-empty")); err != nil || len(b) != 0 {
+				t.Errorf("empty: %x, %v", b, err)
+			}
+			if n := s.freshCalls(t)["local.reads"]; (n == 0) != tc.through {
+				t.Errorf("%d reads came to the process; passed through: %v", n, tc.through)
+			}
+			if err := s.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+				t.Fatal(err)
+			}
+			if l := s.line(t); strings.Contains(l, "Passed:0}") == tc.through {
+				t.Errorf("stats: %s", l)
+			}
+		})
+	}
+}
+
+// checkLocal reads a file whole, at offsets, mapped, and with many opens at once.
+func checkLocal(t *testing.T, path string, want []byte) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	mapped, err := syscall.Mmap(int(f.Fd()), 0, len(want), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatalf("mmap: %v", err)
+	}
+	defer func() { _ = syscall.Munmap(mapped) }()
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for range 20 {
+				b, err := os.ReadFile(path)
+				if err != nil || !bytes.Equal(b, want) {
+					t.Errorf("%s: %d bytes, %v", path, len(b), err)
+					return
+				}
+			}
+			p := make([]byte, 4096)
+			off := int64(g) * 100_003
+			if _, err := f.ReadAt(p, off); err != nil || !bytes.Equal(p, want[off:off+4096]) {
+				t.Errorf("%s at %d: %v", path, off, err)
+			}
+		})
+	}
+	wg.Wait()
+	if !bytes.Equal(mapped, want) {
+		t.Errorf("%s: mapped bytes differ", path)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil || st.Size != int64(len(want)) || st.Mtim.Nano() != fakeTime.UnixNano() {
+		t.Errorf("%s: after reading, stat says %d bytes of %d, %v", path, st.Size, st.Mtim.Nano(), err)
+	}
+}
+
+// TestReplacedLocalFilesAreStale has the file below replaced, shortened and removed: an open that comes after is
+// refused, and one that came before keeps what it had.
+func TestReplacedLocalFilesAreStale(t *testing.T) {
+	needPassthrough(t)
+	const size = 1 << 20
+	dir := localDir(t, map[string]int64{"file-replaced": size, "handle-replaced": size, "file-shorter": size, "file-gone": size})
+	s := start(t, localEnv+"="+dir)
+	want := make([]byte, size)
+	fill(want, 0)
+	replace := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, "new"), make([]byte, size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, change := range map[string]func(string){
+		"file-replaced":   replace,
+		"handle-replaced": replace,
+		"file-shorter": func(name string) {
+			if err := os.Truncate(filepath.Join(dir, name), 10); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"file-gone": func(name string) {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		before, err := os.Open(s.path("local/" + name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(name)
+		if b, err := os.ReadFile(s.path("local/" + name)); err == nil {
+			t.Errorf("%s: an open after the change gave %d bytes", name, len(b))
+		}
+		if name != "file-shorter" {
+			if b, err := io.ReadAll(before); err != nil || !bytes.Equal(b, want) {
+				t.Errorf("%s: the open file gave %d bytes, %v", name, len(b), err)
+			}
+		}
+		before.Close()
+		if b, err := os.ReadFile(s.path("local/" + name)); err == nil {
+			t.Errorf("%s: an open after the close gave %d bytes", name, len(b))
+		}
+	}
+}
+
+// BenchmarkLocalFile reads 1 GiB that lies in the page cache: directly, through the mount by the kernel alone, and
+// through the mount by this process.
+func BenchmarkLocalFile(b *testing.B) {
+	const size = 1 << 30
+	dir := localDir(b, map[string]int64{"file-a": size})
+	read := func(b *testing.B, path string, drop bool) {
+		buf := make([]byte, 1<<20)
+		b.SetBytes(size)
+		for b.Loop() {
+			f, err := os.Open(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if drop { // what the mount has cached; what lies below stays cached
+				if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{f}, buf); err != nil {
+				b.Fatal(err)
+			}
+			f.Close()
+		}
+	}
+	b.Run("native", func(b *testing.B) { read(b, filepath.Join(dir, "file-a"), false) })
+	for _, tc := range []struct{ name, env string }{{"through", ""}, {"served", "FRIFS_FS_TEST_NOPASS=1"}} {
+		b.Run(tc.name, func(b *testing.B) {
+			if tc.env == "" {
+				needPassthrough(b)
+			}
+			s := startAt(b, b.TempDir(), localEnv+"="+dir, tc.env)
+			if line := s.line(b); line != "ready" {
+				b.Fatal(line)
+			}
+			read(b, s.path("local/file-a"), true)
+		})
+	}
+}
