@@ -1,0 +1,140 @@
+package indexfile
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/fri"
+	"github.com/frifs/frifs/internal/addrset"
+	"github.com/frifs/frifs/internal/lancefile"
+)
+
+// maxSet bounds the bytes of one set.
+const maxSet = 1 << 30
+
+// globalSet is a RowAddrTreeMap in a global buffer, which a key of the schema metadata names.
+type globalSet struct {
+	file   *lancefile.File
+	key    string
+	number int
+}
+
+// findGlobalSet looks for the set that a metadata key names; nil where the file has no such key.
+func findGlobalSet(f *lancefile.File, key string) (*globalSet, error) {
+	v, ok := f.Metadata(key)
+	if !ok {
+		return nil, nil
+	}
+	n, err := strconv.ParseUint(string(v), 10, 31)
+	if err != nil || n == 0 || n >= uint64(f.GlobalBuffers()) {
+		return nil, fault.New("indexfile.Open", "", fault.Corrupt,
+			"schema metadata %s says global buffer %.40q; the file has the buffers 0 (its schema) to %d", key, v, f.GlobalBuffers()-1)
+	}
+	g := &globalSet{f, key, int(n)}
+	if _, size := f.GlobalBuffer(g.number); size > maxSet {
+		return nil, fault.New("indexfile.Open", "", fault.TooLarge, "%s of %d bytes; the limit is %d", g.place(), size, maxSet)
+	}
+	return g, nil
+}
+
+func (g *globalSet) place() string { return fmt.Sprintf("global buffer %d", g.number) }
+
+// load reads the set and its bytes.
+func (g *globalSet) load(ctx context.Context) (*addrset.Set, []byte, error) {
+	_, size := g.file.GlobalBuffer(g.number)
+	b := make([]byte, size)
+	if err := g.file.ReadGlobal(ctx, g.number, b, 0); err != nil {
+		return nil, nil, err
+	}
+	s, err := addrset.Decode(b, addrset.Tree)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s (%s): %w", g.place(), g.key, err)
+	}
+	return s, b, nil
+}
+
+// remap puts the translated set into an Edit, without the rows that are now in some fragments. Its size is said to be
+// changed only where its bytes are.
+func (g *globalSet) remap(ctx context.Context, r Resolver, without *roaring.Bitmap, e *lancefile.Edit) error {
+	if g == nil {
+		return nil
+	}
+	s, stored, err := g.load(ctx)
+	if err != nil {
+		return err
+	}
+	m := setMapper{r: r, format: addrset.Tree, without: without, emit: func(cell []byte, _ bool) error {
+		if string(cell) != string(stored) {
+			e.Globals = map[int]lancefile.Piece{g.number: lancefile.Bytes(cell)}
+		}
+		return nil
+	}}
+	if err := m.add(ctx, s); err != nil {
+		return err
+	}
+	return m.flush(ctx)
+}
+
+// globalCursor walks over a set in a global buffer; g may be nil.
+type globalCursor struct {
+	g      *globalSet
+	member uint64 // of the next address
+	w      *addrset.Members
+}
+
+func (c *globalCursor) Position() Position { return Position{NoRow, c.member} }
+
+func (c *globalCursor) Next(ctx context.Context, b *Batch, limit int) error {
+	b.Rows, b.Addrs = b.Rows[:0], b.Addrs[:0]
+	if c.g == nil {
+		return nil
+	}
+	if c.w == nil {
+		s, _, err := c.g.load(ctx)
+		if err != nil {
+			return err
+		}
+		c.w = s.Members(nil)
+		c.w.Skip(c.member)
+	}
+	b.take(c.w, NoRow, limit)
+	c.member += uint64(len(b.Addrs))
+	return nil
+}
+
+// Unknown implements Partial.
+func (c *globalCursor) Unknown() []fri.FragID {
+	if c.w == nil {
+		return nil
+	}
+	return c.w.Unknown()
+}
+
+// take appends up to limit members of a row's set and returns how many there were.
+func (b *Batch) take(w *addrset.Members, row uint64, limit int) int {
+	limit = min(limit, batchRows)
+	if limit <= 0 {
+		return 0
+	}
+	from := len(b.Addrs)
+	if cap(b.Addrs)-from < limit {
+		b.Addrs = append(make([]fri.RowAddr, 0, from+limit), b.Addrs...)
+	}
+	n := w.Next(b.Addrs[from : from+limit])
+	b.Addrs = b.Addrs[:from+n]
+	for range n {
+		b.Rows = append(b.Rows, row)
+	}
+	return n
+}
+
+// Partial is implemented by cursors over sets. A set may name a fragment as a whole: as long as it is not known how
+// many rows that has, the cursor passes over it.
+type Partial interface {
+	// Unknown lists the fragments that were passed over so far, once for each set.
+	Unknown() []fri.FragID
+}

@@ -1,0 +1,105 @@
+package indexfile
+
+import (
+	"context"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/frifs/frifs/fri"
+	"github.com/frifs/frifs/internal/addrset"
+)
+
+// setMapper translates sets one after another, and hands each on encoded. Members of small sets are translated
+// together, and a large one in batches; what is kept in memory is a batch, and the set that is being written.
+type setMapper struct {
+	r       Resolver
+	format  addrset.Format
+	without *roaring.Bitmap // destination fragments whose rows leave the sets; nil = none
+	emit    func(cell []byte, null bool) error
+
+	addrs []fri.RowAddr // of the sets in queue, and then of the one that is not finished
+	queue []queuedSet
+	cur   addrset.Builder // what was kept so far of the first set that is not handed on
+	a     Answers
+}
+
+// queuedSet is a set whose members end at addrs[:end], or a null.
+type queuedSet struct {
+	end  int
+	null bool
+}
+
+// add takes the next set. s is not used any more when it returns. A whole fragment stands for its rows; one whose row
+// count is not known is unresolved as a whole, and leaves the set.
+func (m *setMapper) add(ctx context.Context, s *addrset.Set) error {
+	if m.addrs == nil {
+		m.addrs = make([]fri.RowAddr, 0, batchRows)
+	}
+	for w := s.Members(m.r.Rows); ; {
+		if len(m.addrs) == cap(m.addrs) {
+			if err := m.flush(ctx); err != nil {
+				return err
+			}
+		}
+		n := w.Next(m.addrs[len(m.addrs):cap(m.addrs)])
+		if n == 0 {
+			return m.end(ctx, false)
+		}
+		m.addrs = m.addrs[:len(m.addrs)+n]
+	}
+}
+
+// end closes the set whose members were added, or takes a null.
+func (m *setMapper) end(ctx context.Context, null bool) error {
+	m.queue = append(m.queue, queuedSet{len(m.addrs), null})
+	if len(m.queue) < batchRows {
+		return nil
+	}
+	return m.flush(ctx)
+}
+
+// flush translates what was added, and hands on the sets that are complete.
+func (m *setMapper) flush(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(m.addrs) > 0 {
+		m.a.Grow(len(m.addrs))
+		if err := m.r.Resolve(ctx, m.addrs, &m.a); err != nil {
+			return err
+		}
+	}
+	pos := 0
+	for _, q := range m.queue {
+		m.keep(pos, q.end)
+		pos = q.end
+		if err := m.hand(q.null); err != nil {
+			return err
+		}
+	}
+	m.keep(pos, len(m.addrs))
+	m.addrs, m.queue = m.addrs[:0], m.queue[:0]
+	return nil
+}
+
+// keep puts the new addresses of addrs[from:to] into the current set.
+func (m *setMapper) keep(from, to int) {
+	kept := m.addrs[from:from] // what is overwritten was translated
+	for i := from; i < to; i++ {
+		if m.a.Keep(i) && (m.without == nil || !m.without.Contains(uint32(m.a.New[i].Frag()))) {
+			kept = append(kept, m.a.New[i])
+		}
+	}
+	m.cur.Add(kept...)
+}
+
+func (m *setMapper) hand(null bool) error {
+	if null {
+		return m.emit(nil, true)
+	}
+	cell, err := addrset.Encode(m.cur.Set(), m.format)
+	if err != nil {
+		return err
+	}
+	return m.emit(cell, false)
+}
