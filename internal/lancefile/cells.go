@@ -1,0 +1,78 @@
+package lancefile
+
+import "fmt"
+
+// CellPages are the pages of a binary column that takes the place of the column of that number. A CellWriter makes them.
+type CellPages struct {
+	Column int
+	Pages  []CellPage
+}
+
+// CellPage is a page of cells: its buffers, and how the file describes it.
+type CellPage struct {
+	Rows     uint64
+	Buffers  []Piece
+	grammar  grammar
+	encoding []byte // Encoding message
+}
+
+// Rows is the number of cells.
+func (c *CellPages) Rows() (n uint64) {
+	for _, p := range c.Pages {
+		n += p.Rows
+	}
+	return n
+}
+
+// layCells lays the pages of a column of cells and returns its metadata.
+func (p *plan) layCells(x *CellPages) ([]byte, error) {
+	meta := columnMessage()
+	first := uint64(0)
+	for i, page := range x.Pages {
+		if page.grammar != p.grammar {
+			return nil, invalid("page %d of column %d was made for a file of another version", i, x.Column)
+		}
+		var buffers []span
+		for _, b := range page.Buffers {
+			buffers = append(buffers, p.out.buffer(b))
+		}
+		meta = appendPage(meta, buffers, page.Rows, first, page.encoding)
+		first += page.Rows
+	}
+	return meta, nil
+}
+
+// describe is the Encoding message of a page of cells.
+func (k cellKind) describe(g grammar, rows, bytes uint64) []byte {
+	if g == grammarArray {
+		indices := message(2, message(1, message(1, message(1, appendMessage(number(1, 64), 2, nil)))))
+		data := message(1, appendMessage(number(1, 8), 2, number(1, 1)))
+		b := appendMessage(message(1, indices), 2, data)
+		return directEncoding(arrayURL, message(6, appendNumber(b, 3, bytes+1)))
+	}
+	values := message(2, message(1, flatValues(k.offsetBits)))
+	if k.compressed {
+		// The level is written although it is 0, as Lance does.
+		scheme := append(number(1, 2), 0x10, 0x00)
+		values = message(10, appendMessage(message(1, scheme), 3, values))
+	}
+	return zipPage{rows: rows, bits: k.offsetBits, variable: true, nullable: k.nullable, values: values}.encoding(g)
+}
+
+// cellKind is what the cells of a page have in common.
+type cellKind struct {
+	offsetBits uint64 // 32 or 64: the length word
+	compressed bool   // each value by itself, with ZSTD
+	nullable   bool   // a control byte before each cell
+}
+
+// isCellType reports the width of the length word for a logical type, or an error for a type without cells.
+func cellBits(logical string) (uint64, error) {
+	switch logical {
+	case "binary", "string":
+		return 32, nil
+	case "large_binary", "large_string":
+		return 64, nil
+	}
+	return 0, fmt.Errorf("values of type %q are no cells", logical)
+}

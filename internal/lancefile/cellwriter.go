@@ -1,0 +1,293 @@
+package lancefile
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"math/bits"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/pb"
+)
+
+// Sink takes bytes in order and gives them back. ReadAt works at any time, also from several goroutines once the last
+// Append has returned.
+type Sink interface {
+	io.ReaderAt
+	Append(p []byte) error
+	Size() int64
+}
+
+// A page of cells ends when it holds this much. Both are far below what a reader's i32 offsets take.
+const (
+	cellPageBytes = 8 << 20
+	cellPageRows  = 1 << 20
+)
+
+// compressAbove is the length in bytes from which a value makes Lance compress the values of its page one by one.
+const compressAbove = 32 << 10
+
+// CellWriter writes a binary, large_binary or string column anew, cell by cell, in the grammar of the file that it is
+// made for (docs/FORMAT.md, "Lance file"): from 2.1 on zipped pages of variable width, in 2.0 offsets and bytes. Data
+// goes to a Sink at once; the writer holds eight bytes a cell of the page it is at, at most 8 MiB.
+//
+// A page holds cells of one kind. From the first null, or the first cell that calls for compression, a new page
+// begins, so that pages without them look as Lance writes them.
+type CellWriter struct {
+	sink    Sink
+	grammar grammar
+	column  int
+	rows    uint64 // to be written
+	written uint64
+	null    bool // the field is nullable
+	plain   bool // never compress
+	kind    cellKind
+
+	start int64    // of the page, in the sink
+	ends  []uint64 // of each cell, within the page; nullMark added for nulls of 2.0
+	zstd  *zstd.Encoder
+	buf   []byte
+	pages []CellPage
+	err   error
+}
+
+// nullMark marks an end as that of a null cell.
+const nullMark = 1 << 63
+
+// CellOptions are settings of a CellWriter; the zero value writes as Lance does.
+type CellOptions struct {
+	Plain bool // never compress
+}
+
+// NewCellWriter prepares to write column anew for f, whose rows it must get all of. Values are compressed one by one
+// where a page has one of more than 32 KiB, unless the field's metadata or the options say no, or the file is of
+// version 2.0. Errors: fault.Invalid for a column that holds no cells; fault.Unsupported for a 2.3 file that mixes page
+// grammars; fault.Corrupt, or the reader's, where page descriptions had to be read.
+func NewCellWriter(ctx context.Context, f *File, column int, sink Sink, o CellOptions) (*CellWriter, error) {
+	field := f.columnField(column)
+	if field == nil {
+		return nil, invalid("column %d of a file of %d columns", column, len(f.columns))
+	}
+	width, err := cellBits(field.GetLogicalType())
+	if err != nil {
+		return nil, invalid("column %d %q: %w", column, field.GetName(), err)
+	}
+	g, err := f.pageGrammar(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &CellWriter{sink: sink, grammar: g, column: column, rows: f.Rows(), null: field.GetNullable(), plain: o.Plain, start: sink.Size()}
+	if g == grammarArray || string(field.GetMetadata()["lance-encoding:compression"]) == "none" {
+		w.plain = true
+	}
+	w.kind.offsetBits = width
+	return w, nil
+}
+
+// columnField is the field of a column: in version 2.0 each field has a column, later each field without children.
+func (f *File) columnField(column int) *pb.FileField {
+	fields := f.Fields()
+	parents := map[int32]bool{}
+	if f.foot.version != V20 {
+		for _, x := range fields {
+			parents[x.GetParentId()] = true
+		}
+	}
+	for _, x := range fields {
+		if parents[x.GetId()] {
+			continue
+		}
+		if column == 0 {
+			return x
+		}
+		column--
+	}
+	return nil
+}
+
+// Append writes the next cell. A null has no bytes. Errors: fault.Invalid for more cells than the file has rows, or a
+// null in a field without nulls; fault.TooLarge for a cell whose length does not fit the type's offsets; the Sink's.
+// After an error the writer is of no more use.
+func (w *CellWriter) Append(cell []byte, null bool) error {
+	if w.err == nil {
+		w.err = w.append(cell, null)
+	}
+	return w.err
+}
+
+func (w *CellWriter) append(cell []byte, null bool) error {
+	switch {
+	case w.written == w.rows:
+		return invalid("more than %d cells for column %d", w.rows, w.column)
+	case null && !w.null:
+		return invalid("a null for column %d, which has none", w.column)
+	case null:
+		cell = nil
+	case w.kind.offsetBits == 32 && len(cell) > math.MaxInt32:
+		return fault.New("lancefile.CellWriter", "", fault.TooLarge, "cell %d of column %d has %d bytes, its type allows %d",
+			w.written, w.column, len(cell), math.MaxInt32)
+	}
+	need := w.kind
+	need.compressed = need.compressed || (!w.plain && len(cell) > compressAbove)
+	need.nullable = need.nullable || (null && w.grammar != grammarArray)
+	if need != w.kind || len(w.ends) >= cellPageRows || w.pageBytes()+uint64(len(cell)) > cellPageBytes {
+		if err := w.endPage(); err != nil {
+			return err
+		}
+		w.kind = cellKind{
+			offsetBits: w.kind.offsetBits,
+			compressed: !w.plain && len(cell) > compressAbove,
+			nullable:   null && w.grammar != grammarArray,
+		}
+		if need.nullable && w.kind.compressed {
+			w.kind.nullable = true // nulls were just there; a page more for the next one is not worth it
+		}
+	}
+	w.written++
+	if w.grammar == grammarArray {
+		end := w.pageBytes() + uint64(len(cell))
+		if null {
+			end |= nullMark
+		}
+		w.ends = append(w.ends, end)
+		return w.sink.Append(cell)
+	}
+	return w.zip(cell, null)
+}
+
+// pageBytes is how much data the page holds so far.
+func (w *CellWriter) pageBytes() uint64 {
+	if len(w.ends) == 0 {
+		return 0
+	}
+	return w.ends[len(w.ends)-1] &^ nullMark
+}
+
+// zip writes a cell of a zipped page: control byte, length, bytes.
+func (w *CellWriter) zip(cell []byte, null bool) error {
+	b := w.buf[:0]
+	if w.kind.nullable {
+		if b = append(b, 0); null {
+			b[0] = 1
+		}
+	}
+	head := len(b)
+	if !null {
+		b = append(b, make([]byte, w.kind.offsetBits/8)...)
+	}
+	if w.kind.compressed && !null {
+		if w.zstd == nil {
+			z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+			if err != nil {
+				return fault.Wrap("lancefile.CellWriter", "", err)
+			}
+			w.zstd = z
+		}
+		length := len(b)
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(cell)))
+		b = w.zstd.EncodeAll(cell, b)
+		cell = b[length:]
+		b = b[:length]
+	}
+	if !null {
+		if w.kind.offsetBits == 32 {
+			binary.LittleEndian.PutUint32(b[head:], uint32(len(cell)))
+		} else {
+			binary.LittleEndian.PutUint64(b[head:], uint64(len(cell)))
+		}
+	}
+	w.ends = append(w.ends, w.pageBytes()+uint64(len(b)+len(cell)))
+	if err := w.sink.Append(b); err != nil {
+		return err
+	}
+	err := w.sink.Append(cell)
+	if w.buf = b[:0]; cap(w.buf) > 1<<20 {
+		w.buf = nil
+	}
+	return err
+}
+
+// endPage writes the offsets of the page's cells behind them, and describes the page.
+func (w *CellWriter) endPage() error {
+	if len(w.ends) == 0 {
+		return nil
+	}
+	total := w.pageBytes()
+	p := CellPage{Rows: uint64(len(w.ends)), grammar: w.grammar, encoding: w.kind.describe(w.grammar, uint64(len(w.ends)), total)}
+	data := w.piece(w.start, int64(total))
+	at := w.sink.Size()
+	if w.grammar == grammarArray {
+		if err := w.appendWords(w.ends, 8, total+1); err != nil {
+			return err
+		}
+		p.Buffers = []Piece{w.piece(at, w.sink.Size()-at), data}
+	} else {
+		size := (bits.Len64(total) + 7) / 8
+		for size&(size-1) != 0 { // 1, 2, 4 or 8
+			size++
+		}
+		if err := w.appendWords([]uint64{0}, size, 0); err != nil {
+			return err
+		}
+		if err := w.appendWords(w.ends, size, 0); err != nil {
+			return err
+		}
+		p.Buffers = []Piece{data, w.piece(at, w.sink.Size()-at)}
+	}
+	w.pages = append(w.pages, p)
+	w.start, w.ends = w.sink.Size(), w.ends[:0]
+	return nil
+}
+
+// appendWords writes numbers of size bytes. To those with the null mark, which goes, adjust is added.
+func (w *CellWriter) appendWords(v []uint64, size int, adjust uint64) error {
+	var b []byte
+	for _, x := range v {
+		if x&nullMark != 0 {
+			x = x&^nullMark + adjust
+		}
+		var le [8]byte
+		binary.LittleEndian.PutUint64(le[:], x)
+		if b = append(b, le[:size]...); len(b) >= 1<<16 {
+			if err := w.sink.Append(b); err != nil {
+				return err
+			}
+			b = b[:0]
+		}
+	}
+	return w.sink.Append(b)
+}
+
+// piece is a range of the sink.
+func (w *CellWriter) piece(base, size int64) Piece {
+	sink := w.sink
+	return Piece{Size: size, Read: func(_ context.Context, p []byte, off int64) error {
+		n, err := sink.ReadAt(p, base+off)
+		if n == len(p) || (err != nil && !errors.Is(err, io.EOF)) {
+			if n == len(p) {
+				return nil
+			}
+			return err
+		}
+		return fault.New("lancefile.CellWriter", at(uint64(base+off)), fault.Unavailable, "the sink gives %d of %d bytes", n, len(p))
+	}}
+}
+
+// Finish ends the column. The pages read from the Sink, which must stay open as long as a file made of them is in use.
+// Fewer cells than rows are fault.Invalid.
+func (w *CellWriter) Finish() (CellPages, error) {
+	if w.err == nil && w.written != w.rows {
+		w.err = invalid("%d cells for column %d of a file of %d rows", w.written, w.column, w.rows)
+	}
+	if w.err == nil {
+		w.err = w.endPage()
+	}
+	if w.err != nil {
+		return CellPages{}, w.err
+	}
+	return CellPages{Column: w.column, Pages: w.pages}, nil
+}
