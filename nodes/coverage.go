@@ -5,6 +5,7 @@ import (
 
 	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/internal/indexfile"
 	"github.com/frifs/frifs/translate"
 )
 
@@ -36,7 +37,7 @@ func (l *loaded) segments(onlyAddresses bool) []translate.Segment {
 			s.State, s.Bitmap = translate.BitmapPresent, ix.Bitmap
 		case dataset.BitmapAbsent, dataset.BitmapUndecodable:
 		}
-		if d, _ := indexDomain(l.m, ix); onlyAddresses && d == domainRowID {
+		if d, _ := indexfile.Domain(l.m, ix); onlyAddresses && d == indexfile.DomainRowID {
 			s.System = true
 		}
 		out[i] = s

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/frifs/frifs/fri"
+	"github.com/frifs/frifs/internal/indexfile"
 	"github.com/frifs/frifs/translate"
 )
 
@@ -36,7 +37,7 @@ func factsOf(l *loaded, h *history, li *logicalIndex) *indexFacts {
 	all, twice := roaring.New(), roaring.New()
 	for _, s := range li.segments {
 		sf := segmentFacts{s: s, cover: &covers[s.ix.Ordinal]}
-		sf.domain, sf.why = indexDomain(l.m, s.ix)
+		sf.domain, sf.why = indexfile.Domain(l.m, s.ix)
 		if s.ix.Bitmap != nil {
 			sf.dead = roaring.AndNot(s.ix.Bitmap, live).ToArray()
 		}
@@ -131,10 +132,10 @@ func (n version) indexJSON(ctx context.Context, dir string) (*document, error) {
 			e.K("pending_transitions").Int(int64(len(h.h.Transitions)))
 			e.K("translated")
 			switch {
-			case f.segments[0].domain == domainUnknown:
+			case f.segments[0].domain == indexfile.DomainUnknown:
 				e.Null()
 			default:
-				e.Bool(f.segments[0].domain == domainAddress && l.refusal == nil)
+				e.Bool(f.segments[0].domain == indexfile.DomainAddress && l.refusal == nil)
 			}
 		})
 		e.K("lance").Arr(func() {

@@ -17,7 +17,7 @@ func (at segmentAt) remapRefused(ctx context.Context, l *loaded, s *segment) err
 	if l.refusal != nil {
 		return l.refusal
 	}
-	if domain, why := indexDomain(l.m, s.ix); domain == domainUnknown {
+	if domain, why := indexfile.Domain(l.m, s.ix); domain == indexfile.DomainUnknown {
 		return fault.New("nodes.Remapped", at.n.path, fault.Unsupported, "what the index stores is not known: %s", why)
 	}
 	return nil

@@ -150,8 +150,7 @@ func (at segmentAt) layout(l *loaded, s *segment, files []storedFile) *indexfile
 	for i, f := range files {
 		fs[i] = indexfile.StoredFile{Path: f.path, Size: f.size}
 	}
-	domain, _ := indexDomain(l.m, s.ix)
-	return &indexfile.Segment{Type: s.ix.Type, Version: s.ix.PB.GetIndexVersion(), Domain: domain, Files: fs, OpenRaw: at.opener(l, s)}
+	return indexfile.NewSegment(l.m, s.ix, fs, at.opener(l, s))
 }
 
 // resolver tells where the addresses of the segment are in the version.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/internal/indexfile"
 )
 
 // versionJSON is version.json: the version in short, and what is to be known about it.
@@ -141,7 +142,7 @@ func (e *enc) indexSummary(l *loaded, li *logicalIndex) {
 				e.Item().OptStr(l.fields.path(f))
 			}
 		})
-		d, _ := indexDomain(l.m, li.segments[0].ix)
+		d, _ := indexfile.Domain(l.m, li.segments[0].ix)
 		e.K("domain").Str(d)
 		e.K("segments").Int(int64(len(li.segments)))
 	})

@@ -74,10 +74,12 @@ var typeNames = map[string]string{
 	"memwalindexdetails":        "MEM_WAL",
 }
 
-// typeName cuts a type url down to the message's own name.
-func typeName(url string) string {
-	name := url[strings.LastIndexByte(url, '/')+1:]
-	return name[strings.LastIndexByte(name, '.')+1:]
+// IndexType tells what a type url of index details names: the message's own name, and the index type ("BTREE"; "" for
+// an unknown one).
+func IndexType(url string) (name, typ string) {
+	name = url[strings.LastIndexByte(url, '/')+1:]
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	return name, typeNames[strings.ToLower(name)]
 }
 
 // makeIndices wraps the entries of an index section.
@@ -87,8 +89,7 @@ func makeIndices(section *pb.IndexSection, where string) []*Index {
 	for i, p := range section.GetIndices() {
 		x := &Index{Ordinal: i, PB: p, Name: p.GetName(), TypeURL: p.GetIndexDetails().GetTypeUrl()}
 		out[i] = x
-		x.TypeName = typeName(x.TypeURL)
-		x.Type = typeNames[strings.ToLower(x.TypeName)]
+		x.TypeName, x.Type = IndexType(x.TypeURL)
 		x.UUID, x.UUIDErr = uuidString(p.GetUuid().GetUuid())
 		if x.UUIDErr != nil {
 			x.UUIDErr = fault.New("dataset.Manifest", where, fault.Corrupt, "index entry %d (%q): %w", i, x.Name, x.UUIDErr)
