@@ -14,7 +14,7 @@ import (
 	"github.com/frifs/frifs/internal/pb"
 )
 
-// Sink takes bytes in order and gives them back. ReadAt works at any time, also from several goroutines once the last
+// Sink takes bytes in order and gives them back; a spill.Buffer is one. ReadAt works at any time, also from several goroutines once the last
 // Append has returned.
 type Sink interface {
 	io.ReaderAt

@@ -1,4 +1,4 @@
-package lancefile
+package spill
 
 import (
 	"io"
@@ -8,9 +8,9 @@ import (
 	"github.com/frifs/frifs/fault"
 )
 
-// Spill is a Sink that keeps bytes in memory up to a bound, and then in a file that has no name any more, so that
+// Buffer is an append-only run of bytes, in memory up to a bound and then in a file that has no name any more, so that
 // nothing is left of it after Close or the end of the process.
-type Spill struct {
+type Buffer struct {
 	dir   string
 	above int
 
@@ -23,14 +23,14 @@ type Spill struct {
 // spillBuffer is how much is gathered in memory before each write to the file.
 const spillBuffer = 256 << 10
 
-// NewSpill returns an empty Spill. More than above bytes go to a file in dir; dir "" means that they are
+// New returns an empty Buffer. More than above bytes go to a file in dir; dir "" means that they are
 // fault.TooLarge.
-func NewSpill(dir string, above int64) *Spill {
-	return &Spill{dir: dir, above: int(max(0, min(above, 1<<40)))}
+func New(dir string, above int64) *Buffer {
+	return &Buffer{dir: dir, above: int(max(0, min(above, 1<<40)))}
 }
 
 // Size returns the number of bytes appended.
-func (s *Spill) Size() int64 {
+func (s *Buffer) Size() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.flushed + int64(len(s.buf))
@@ -38,7 +38,7 @@ func (s *Spill) Size() int64 {
 
 // Append adds bytes at the end; calls must follow each other. Errors: fault.TooLarge without a folder,
 // fault.Unavailable for what the folder's file system says, wrapped.
-func (s *Spill) Append(p []byte) error {
+func (s *Buffer) Append(p []byte) error {
 	bound := s.above
 	if s.file != nil {
 		bound = spillBuffer
@@ -64,7 +64,7 @@ func (s *Spill) Append(p []byte) error {
 	for _, b := range parts {
 		n, err := file.WriteAt(b, end)
 		if end += int64(n); err != nil {
-			return fault.New("lancefile.Spill", s.dir, fault.Unavailable, "after %d bytes: %w", end, err)
+			return fault.New("spill.Buffer", s.dir, fault.Unavailable, "after %d bytes: %w", end, err)
 		}
 	}
 	if cap(buf) > 2*spillBuffer {
@@ -77,25 +77,25 @@ func (s *Spill) Append(p []byte) error {
 }
 
 // open makes the file.
-func (s *Spill) open() (*os.File, error) {
+func (s *Buffer) open() (*os.File, error) {
 	if s.dir == "" {
-		return nil, fault.New("lancefile.Spill", "", fault.TooLarge, "more than %d bytes, and no folder to put them in is set", s.above)
+		return nil, fault.New("spill.Buffer", "", fault.TooLarge, "more than %d bytes, and no folder to put them in is set", s.above)
 	}
 	f, err := os.CreateTemp(s.dir, ".frifs-spill-*")
 	if err != nil {
-		return nil, fault.New("lancefile.Spill", s.dir, fault.Unavailable, "%w", err)
+		return nil, fault.New("spill.Buffer", s.dir, fault.Unavailable, "%w", err)
 	}
 	if err := os.Remove(f.Name()); err != nil {
 		f.Close()
-		return nil, fault.New("lancefile.Spill", f.Name(), fault.Unavailable, "%w", err)
+		return nil, fault.New("spill.Buffer", f.Name(), fault.Unavailable, "%w", err)
 	}
 	return f, nil
 }
 
 // ReadAt implements io.ReaderAt.
-func (s *Spill) ReadAt(p []byte, off int64) (int, error) {
+func (s *Buffer) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
-		return 0, fault.New("lancefile.Spill", "", fault.Invalid, "offset %d", off)
+		return 0, fault.New("spill.Buffer", "", fault.Invalid, "offset %d", off)
 	}
 	s.mu.RLock()
 	file, flushed, total := s.file, s.flushed, s.flushed+int64(len(s.buf))
@@ -106,7 +106,7 @@ func (s *Spill) ReadAt(p []byte, off int64) (int, error) {
 	if off < flushed {
 		n := int(min(int64(len(p)), flushed-off))
 		if got, err := file.ReadAt(p[:n], off); got < n {
-			return got, fault.New("lancefile.Spill", s.dir, fault.Unavailable, "at byte %d: %w", off+int64(got), err)
+			return got, fault.New("spill.Buffer", s.dir, fault.Unavailable, "at byte %d: %w", off+int64(got), err)
 		}
 	}
 	if n := max(0, total-off); n < int64(len(p)) {
@@ -115,8 +115,8 @@ func (s *Spill) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// Close gives up memory and file. A closed Spill must not be used.
-func (s *Spill) Close() error {
+// Close gives up memory and file. A closed Buffer must not be used.
+func (s *Buffer) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buf = nil
