@@ -2,6 +2,8 @@ package indexfile
 
 import (
 	"context"
+	"errors"
+	"io"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -122,6 +124,9 @@ type remapped struct {
 
 func (c *remapped) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	n, err := c.Content.ReadAt(ctx, p, off)
+	if errors.Is(err, io.EOF) && fault.KindOf(err) == fault.Unknown {
+		err = nil // the end of the made file, as an io.ReaderAt tells it
+	}
 	return n, fault.Wrap("indexfile.Read", c.f.Path, err)
 }
 
