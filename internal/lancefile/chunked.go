@@ -105,41 +105,51 @@ func (d *chunkedPage[T]) table(ctx context.Context, c *Column[T], p *pageInfo, s
 		if err != nil {
 			return nil, 0, err
 		}
-		word := 2
-		if d.large {
-			word = 4
+		t, err := parseChunks(b, d.large, p.length, p.buffers[1].n, false)
+		if err != nil {
+			return nil, 0, err
 		}
-		n := len(b) / word
-		t := &chunkTable{first: make([]uint64, n+1), at: make([]uint64, n+1)}
-		for i := range n {
-			w := loadWord[uint32](b[i*word:][:word])
-			log := w & 15
-			t.at[i+1] = t.at[i] + 8*(uint64(w>>4)+1)
-			if t.at[i+1] > p.buffers[1].n {
-				return nil, 0, fmt.Errorf("chunk %d ends at byte %d of %d", i, t.at[i+1], p.buffers[1].n)
-			}
-			if !d.large && log > maxSmallChunkLog {
-				return nil, 0, fmt.Errorf("chunk %d has 2^%d values, at most %d", i, log, maxSmallChunkValues)
-			}
-			left := p.length - t.first[i]
-			if i == n-1 {
-				limit := uint64(maxChunkValues)
-				if !d.large {
-					limit = maxSmallChunkValues
-				}
-				if left == 0 || left > limit {
-					return nil, 0, fmt.Errorf("last chunk %d has %d values, at most %d", i, left, limit)
-				}
-				t.first[n] = p.length
-				continue
-			}
-			if log == 0 || 1<<log > left {
-				return nil, 0, fmt.Errorf("chunk %d has 2^%d values of %d that are left", i, log, left)
-			}
-			t.first[i+1] = t.first[i] + 1<<log
-		}
-		return t, 16 * (n + 1), nil
+		return t, 16 * len(t.first), nil
 	})
+}
+
+// parseChunks reads chunk words, of which there is one at least, for so many items and bytes of chunks. A last chunk
+// without items is an error unless empty allows it.
+func parseChunks(b []byte, large bool, items, size uint64, empty bool) (*chunkTable, error) {
+	word := 2
+	if large {
+		word = 4
+	}
+	n := len(b) / word
+	t := &chunkTable{first: make([]uint64, n+1), at: make([]uint64, n+1)}
+	for i := range n {
+		w := loadWord[uint32](b[i*word:][:word])
+		log := w & 15
+		t.at[i+1] = t.at[i] + 8*(uint64(w>>4)+1)
+		if t.at[i+1] > size {
+			return nil, fmt.Errorf("chunk %d ends at byte %d of %d", i, t.at[i+1], size)
+		}
+		if !large && log > maxSmallChunkLog {
+			return nil, fmt.Errorf("chunk %d has 2^%d values, at most %d", i, log, maxSmallChunkValues)
+		}
+		left := items - t.first[i]
+		if i == n-1 {
+			limit := uint64(maxChunkValues)
+			if !large {
+				limit = maxSmallChunkValues
+			}
+			if (left == 0 && !empty) || left > limit {
+				return nil, fmt.Errorf("last chunk %d has %d values, at most %d", i, left, limit)
+			}
+			t.first[n] = items
+			continue
+		}
+		if log == 0 || 1<<log > left {
+			return nil, fmt.Errorf("chunk %d has 2^%d values of %d that are left", i, log, left)
+		}
+		t.first[i+1] = t.first[i] + 1<<log
+	}
+	return t, nil
 }
 
 func (d *chunkedPage[T]) read(ctx context.Context, c *Column[T], p *pageInfo, s *scratch[T], from uint64, dst []T, n *nulls) error {
@@ -242,7 +252,7 @@ func (d *chunkedPage[T]) chunk(s *scratch[T], b []byte, dict []T, count, lo, hi 
 		}
 		if dict != nil || hi-lo != count || !n.setPacked(d.def, h.def, count) {
 			s.levels = grow(s.levels, count)
-			if err := block(d.cd, d.def, h.def, s.levels); err != nil {
+			if err := decodeWords(d.cd, d.def, h.def, s.levels); err != nil {
 				return fmt.Errorf("definition levels: %w", err)
 			}
 			if bad := n.setLevels(s.levels[lo:hi]); bad >= 0 {

@@ -181,7 +181,7 @@ func (d *packedLevels[T]) read(ctx context.Context, c *Column[T], p *pageInfo, s
 			return nil, 0, err
 		}
 		levels := make([]uint16, p.length)
-		if err := block(d.cd, d.enc, b, levels); err != nil {
+		if err := decodeWords(d.cd, d.enc, b, levels); err != nil {
 			return nil, 0, fmt.Errorf("definition levels: %w", err)
 		}
 		set := &rowSet{words: make([]uint64, (len(levels)+63)/64), nulls: true}

@@ -13,7 +13,7 @@ func (d *chunkedPage[T]) items(ctx context.Context, c *Column[T], p *pageInfo, s
 			return nil, 0, err
 		}
 		items := make([]T, d.dictItems)
-		if err := block(d.cd, d.dictionary, b, items); err != nil {
+		if err := decodeWords(d.cd, d.dictionary, b, items); err != nil {
 			return nil, 0, fmt.Errorf("dictionary of %d items: %w", d.dictItems, err)
 		}
 		return &items, len(items) * width[T](), nil

@@ -20,6 +20,7 @@ type field struct {
 	pb       *pb.FileField
 	path     string
 	column   int // own column, or -1: parents have none from 2.1 on
+	parent   *field
 	children []*field
 }
 
@@ -34,6 +35,7 @@ func (f *File) fieldTree() []*field {
 			n := &field{pb: m, path: m.GetName(), column: -1}
 			if parent := byID[m.GetParentId()]; parent != nil && m.GetParentId() != m.GetId() && len(parent.path) < maxPath {
 				n.path = parent.path + "." + m.GetName()
+				n.parent = parent
 				parent.children = append(parent.children, n)
 			} else {
 				f.tree = append(f.tree, n)

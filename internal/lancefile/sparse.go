@@ -258,7 +258,7 @@ func (d *sparsePage[T]) read(ctx context.Context, c *Column[T], p *pageInfo, s *
 // decode expands and checks the positions: strictly ascending, below the row count.
 func (d *sparsePage[T]) decode(p *pageInfo, b []byte) (*rowSet, int, error) {
 	list := make([]uint64, d.count)
-	if err := block(d.cd, d.enc, b, list); err != nil {
+	if err := decodeWords(d.cd, d.enc, b, list); err != nil {
 		return nil, 0, fmt.Errorf("positions: %w", err)
 	}
 	for i, v := range list {

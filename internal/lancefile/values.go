@@ -78,8 +78,8 @@ func valueBits(e *pb.CompressiveEncoding) (int, error) {
 // maxDepth bounds the nesting of encodings; writers nest two or three.
 const maxDepth = 8
 
-// block decodes exactly len(out) values from one buffer.
-func block[T Word](c *codec, e *pb.CompressiveEncoding, b []byte, out []T) error {
+// decodeWords decodes exactly len(out) values from one buffer.
+func decodeWords[T Word](c *codec, e *pb.CompressiveEncoding, b []byte, out []T) error {
 	return blockAt(c, e, b, out, 0)
 }
 
