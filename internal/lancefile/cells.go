@@ -1,7 +1,5 @@
 package lancefile
 
-import "fmt"
-
 // CellPages are the pages of a binary column that takes the place of the column of that number. A CellWriter makes them.
 type CellPages struct {
 	Column int
@@ -64,15 +62,4 @@ type cellKind struct {
 	offsetBits uint64 // 32 or 64: the length word
 	compressed bool   // each value by itself, with ZSTD
 	nullable   bool   // a control byte before each cell
-}
-
-// isCellType reports the width of the length word for a logical type, or an error for a type without cells.
-func cellBits(logical string) (uint64, error) {
-	switch logical {
-	case "binary", "string":
-		return 32, nil
-	case "large_binary", "large_string":
-		return 64, nil
-	}
-	return 0, fmt.Errorf("values of type %q are no cells", logical)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/frifs/frifs/fault"
-	"github.com/frifs/frifs/internal/pb"
 )
 
 // Sink takes bytes in order and gives them back; a spill.Buffer is one. ReadAt works at any time, also from several goroutines once the last
@@ -65,16 +64,23 @@ type CellOptions struct {
 
 // NewCellWriter prepares to write column anew for f, whose rows it must get all of. Values are compressed one by one
 // where a page has one of more than 32 KiB, unless the field's metadata or the options say no, or the file is of
-// version 2.0. Errors: fault.Invalid for a column that holds no cells; fault.Unsupported for a 2.3 file that mixes page
-// grammars; fault.Corrupt, or the reader's, where page descriptions had to be read.
+// version 2.0. Errors: fault.Unsupported for a column that holds no cells or is not at the top of the schema, and for a
+// 2.3 file that mixes page grammars; fault.Invalid for a number that no column has; fault.Corrupt, or the reader's, where
+// page descriptions had to be read.
 func NewCellWriter(ctx context.Context, f *File, column int, sink Sink, o CellOptions) (*CellWriter, error) {
-	field := f.columnField(column)
-	if field == nil {
-		return nil, invalid("column %d of a file of %d columns", column, len(f.columns))
-	}
-	width, err := cellBits(field.GetLogicalType())
+	field, err := f.topField(column)
 	if err != nil {
-		return nil, invalid("column %d %q: %w", column, field.GetName(), err)
+		return nil, err
+	}
+	var width uint64
+	switch t := field.GetLogicalType(); t {
+	case "binary", "string":
+		width = 32
+	case "large_binary", "large_string":
+		width = 64
+	default:
+		return nil, fault.New("lancefile.CellWriter", "", fault.Unsupported, "column %d %q is of type %s, which has no cells of bytes",
+			column, field.GetName(), t)
 	}
 	g, err := f.pageGrammar(ctx)
 	if err != nil {
@@ -86,27 +92,6 @@ func NewCellWriter(ctx context.Context, f *File, column int, sink Sink, o CellOp
 	}
 	w.kind.offsetBits = width
 	return w, nil
-}
-
-// columnField is the field of a column: in version 2.0 each field has a column, later each field without children.
-func (f *File) columnField(column int) *pb.FileField {
-	fields := f.Fields()
-	parents := map[int32]bool{}
-	if f.foot.version != V20 {
-		for _, x := range fields {
-			parents[x.GetParentId()] = true
-		}
-	}
-	for _, x := range fields {
-		if parents[x.GetId()] {
-			continue
-		}
-		if column == 0 {
-			return x
-		}
-		column--
-	}
-	return nil
 }
 
 // Append writes the next cell. A null has no bytes. Errors: fault.Invalid for more cells than the file has rows, or a

@@ -55,8 +55,8 @@ type Overlay struct {
 // Nothing is translated here: f's page descriptions are read, and Edit's functions are not called.
 //
 // Errors: fault.Invalid for an Edit that does not fit f; fault.Unsupported for a file that cannot be changed this way
-// (pages of version 2.0 that are not flat, both page grammars of 2.3 in one file, data behind the schema);
-// fault.Corrupt for broken page descriptions; fault.TooLarge for a size beyond 2^63-1.
+// (a column that is no top-level uint64 column, pages of version 2.0 that are not flat, both page grammars of 2.3 in one
+// file, data behind the schema); fault.Corrupt for broken page descriptions; fault.TooLarge for a size beyond 2^63-1.
 func Synthesise(ctx context.Context, f *File, e Edit) (*Synth, error) {
 	p := &plan{file: f, edit: e}
 	if err := p.checkEdit(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/pb"
 )
 
 // Rows of a flat page: the item counts of the 2.1 grammar are u32, and where one page is not enough, pages are cut at a
@@ -55,6 +56,14 @@ func (p *plan) checkEdit() error {
 		if err := claim(x.Column); err != nil {
 			return err
 		}
+		field, err := f.topField(x.Column)
+		if err != nil {
+			return err
+		}
+		if t := field.GetLogicalType(); t != "uint64" {
+			return fault.New("lancefile.Synthesise", "", fault.Unsupported, "column %d %q is of type %s; only uint64 columns are replaced",
+				x.Column, field.GetName(), t)
+		}
 		if x.Fill == nil {
 			return invalid("column %d is to be filled by nothing", x.Column)
 		}
@@ -83,6 +92,21 @@ func (p *plan) checkEdit() error {
 	}
 	p.appends = len(e.Cells)+len(e.Globals) > 0 || (len(e.Flats) > 0 && f.foot.version != V20)
 	return nil
+}
+
+// topField is the field of a column, which must stand at the top of the schema: pages of a nested column have more
+// layers than the ones made here.
+func (f *File) topField(column int) (*pb.FileField, error) {
+	if column < 0 || column >= len(f.columns) {
+		return nil, invalid("column %d of a file of %d columns", column, len(f.columns))
+	}
+	for _, n := range f.fieldTree() {
+		if n.column == column && n.leaf() {
+			return n.pb, nil
+		}
+	}
+	return nil, fault.New("lancefile.Synthesise", "", fault.Unsupported,
+		"column %d %q is no top-level column of plain values", column, f.columnName(column))
 }
 
 // lay lays the file out (docs/FORMAT.md, "Lance file").
