@@ -104,7 +104,7 @@ func checkShifted(t *testing.T, s *Segment, path string, stored []uint64) {
 	noError(t, err)
 	b := wholeOf(t, c)
 	randomReads(t, c, b)
-	got := addressesOf(t, s, path, b)
+	got := addressesOf(t, s, path, c)
 	for i, x := range stored {
 		if uint64(addrs[i]) != x || got[i] != shiftedWant(i, x) {
 			t.Fatalf("row %d: stored %x (want %x), made %x", i, addrs[i], x, got[i])

@@ -219,16 +219,23 @@ func memSegment(typ string, files map[string][]byte) *Segment {
 	return s
 }
 
-// contentReader is a Content as an io.ReaderAt, for decoders.
+// contentReader is a Content as a stored file.
 type contentReader struct{ c Content }
 
 func (r contentReader) ReadAt(p []byte, off int64) (int, error) {
-	n, err := r.c.ReadAt(context.Background(), p, off)
+	return r.ReadAtContext(context.Background(), p, off)
+}
+
+func (r contentReader) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
+	n, err := r.c.ReadAt(ctx, p, off)
 	if err == nil && n < len(p) {
 		err = io.EOF
 	}
 	return n, err
 }
+
+func (r contentReader) Size() int64  { return r.c.Size() }
+func (r contentReader) Close() error { return nil }
 
 // wholeOf reads a Content from its start to its end.
 func wholeOf(tb testing.TB, c Content) []byte {
