@@ -59,6 +59,7 @@ than its length. A negative offset counts from the end of the file.`,
 		}),
 	}
 	t.flags(cmd)
+	t.treeFlags(cmd)
 	cmd.Flags().Int64Var(&offset, "offset", 0, "first byte; negative: from the end")
 	cmd.Flags().Int64Var(&length, "length", -1, "number of bytes (default: to the end)")
 	cmd.Flags().Lookup("length").DefValue = "" // -1 means nothing to a reader

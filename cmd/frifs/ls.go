@@ -23,7 +23,8 @@ func newLsCmd() *cobra.Command {
 and may go through links. A listing costs no more than the names; -l looks up the size of each file.`,
 		Example: `  frifs ls /data/t.lance
   frifs ls -l /data/t.lance latest/fri
-  frifs ls -R /data/t.lance latest/indices`,
+  frifs ls -R /data/t.lance latest/indices
+  frifs ls --for-reader 2.0.1 -R /data/t.lance latest/remapped.lance/_indices`,
 		Args: args(1, 2, "URI [PATH]"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -50,6 +51,7 @@ and may go through links. A listing costs no more than the names; -l looks up th
 		}),
 	}
 	t.flags(cmd)
+	t.treeFlags(cmd)
 	cmd.Flags().BoolVarP(&long, "long", "l", false, "mode, size, time, and where links lead")
 	cmd.Flags().BoolVarP(&recursive, "recursive", "R", false, "the directories below too; links are not followed")
 	return cmd

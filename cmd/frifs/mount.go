@@ -44,6 +44,7 @@ func newMountCmd() *cobra.Command {
 		Long:  mountHelp,
 		Example: `  mkdir -p /mnt/t && frifs mount /data/t.lance /mnt/t
   frifs mount --version 12 /data/t.lance /mnt/t
+  frifs mount --for-reader 2.0.1 --omit-index body_fts /data/t.lance /mnt/t
   frifs mount --asof 2026-05-04T12:00:00Z --log-file /var/log/frifs.log /data/t.lance /mnt/t`,
 		Args: args(2, 2, "URI MOUNTPOINT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,12 +59,14 @@ func newMountCmd() *cobra.Command {
 		},
 	}
 	t.flags(cmd)
+	t.treeFlags(cmd)
 	logs.add(cmd, "warn")
 	f := cmd.Flags()
 	f.BoolVar(&opt.AllowNonEmpty, "allow-non-empty", false, "mount over a directory that holds files; they are hidden meanwhile")
 	f.BoolVar(&opt.Force, "force", false, "clear a stale mount at MOUNTPOINT first")
 	f.IntVar(&opt.InodeLimit, "inode-limit", 100_000, "inodes that the kernel may keep; the least recently used go")
 	f.Var(&readAhead, "max-read-ahead", "how far the kernel reads ahead; above 128KiB only root can set it")
+	f.BoolVar(&opt.NoPassthrough, "no-passthrough", false, "never let the kernel read local data files by itself (Linux 6.9, root)")
 	f.BoolVar(&opt.DebugFUSE, "debug-fuse", false, "print every request of the kernel and its answer to stderr")
 	return cmd
 }
@@ -158,6 +161,7 @@ func mountGauges(srv *fs.Server) []nodes.Gauge {
 		{Name: "frifs_mount_inodes", Help: "Inodes that the kernel may hold.", Value: float64(st.Inodes)},
 		{Name: "frifs_mount_requests_running", Help: "Requests at work.", Value: float64(st.Running)},
 		{Name: "frifs_mount_requests_abandoned", Help: "Workers that went on past the end of their request.", Value: float64(st.Abandoned)},
+		{Name: "frifs_mount_passthrough_opens_total", Help: "Opened files that the kernel reads by itself.", Value: float64(st.Passed)},
 	}
 }
 

@@ -41,7 +41,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		newMountCmd(), newUmountCmd(),
-		newLsCmd(), newCatCmd(), newStatCmd(), newTreeCmd(),
+		newLsCmd(), newCatCmd(), newStatCmd(), newTreeCmd(), newExportCmd(),
 		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(),
 		newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
 	)
@@ -86,6 +86,7 @@ func otherWords() map[string][]string {
 		"stat":      {"info"},
 		"versions":  {"log"},
 		"translate": {"map", "remap", "lookup"},
+		"export":    {"copy", "cp", "dump"},
 		"doctor":    {"check"},
 	}
 }

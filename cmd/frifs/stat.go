@@ -61,6 +61,7 @@ up to --op-timeout.`,
 		}),
 	}
 	t.flags(cmd)
+	t.treeFlags(cmd)
 	cmd.Flags().Var(format, "format", "`form` of the output: text or json")
 	return cmd
 }

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/store"
 	"github.com/frifs/frifs/nodes"
@@ -15,6 +18,9 @@ import (
 
 // defaultMemory is the default budget for everything that is cached.
 const defaultMemory = 128 << 20
+
+// defaultOpTimeout is the default bound on one operation.
+const defaultOpTimeout = time.Minute
 
 // target is the dataset that a command works on: the flags that say which version, and how it is read.
 type target struct {
@@ -25,6 +31,9 @@ type target struct {
 	follow    bool
 	memory    sizeValue
 	opTimeout time.Duration
+	cacheDir  string
+	forReader string
+	omitIndex []string
 
 	onError func(nodes.ErrorRecord) // for mount; may be nil
 	gauges  func() []nodes.Gauge    // for mount; may be nil
@@ -40,7 +49,15 @@ func (t *target) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&t.allowBase, "allow-base", nil, "allow base paths below `PREFIX`, beside the dataset and its parent directory")
 	f.BoolVar(&t.follow, "follow-symlinks", false, "follow symbolic links that lead out of the dataset")
 	f.Var(&t.memory, "memory", "budget for cached data")
-	f.DurationVar(&t.opTimeout, "op-timeout", 60*time.Second, "bound on opening, reading and sizing a file")
+	f.DurationVar(&t.opTimeout, "op-timeout", defaultOpTimeout, "bound on opening, reading and sizing a file")
+}
+
+// treeFlags adds the flags of commands that show remapped index files.
+func (t *target) treeFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&t.cacheDir, "cache-dir", "", "put translated index files that are large into `DIR` (default: the system's temporary directory)")
+	f.StringVar(&t.forReader, "for-reader", "", "make remapped.lance for Lance `RELEASE` (such as 2.0.1): leave out index types that it fails on")
+	f.StringArrayVar(&t.omitIndex, "omit-index", nil, "leave indices out of remapped.lance, by `TYPE` (such as FM) or name; repeatable")
 }
 
 // source is an opened dataset with its tree.
@@ -65,6 +82,34 @@ func (t *target) options() (dataset.Options, error) {
 	return opt, nil
 }
 
+// checkTreeFlags finds what would otherwise show much later, in one file of the tree.
+func (t *target) checkTreeFlags() error {
+	for _, w := range t.omitIndex {
+		if w == "" {
+			return usagef("--omit-index: the name is empty")
+		}
+	}
+	if t.cacheDir == "" {
+		return nil
+	}
+	if err := checkWritableDir(t.cacheDir); err != nil {
+		return fault.New("cache", t.cacheDir, fault.KindOf(err), "--cache-dir cannot be used: %w", err)
+	}
+	return nil
+}
+
+// checkWritableDir makes dir if it is not there, and finds out whether files can be made in it.
+func checkWritableDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".frifs-check-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // source opens the dataset at uri and builds its tree.
 func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	ctx := cmd.Context()
@@ -73,6 +118,9 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	}
 	if t.opTimeout <= 0 {
 		return nil, usagef("--op-timeout: %v is not positive", t.opTimeout)
+	}
+	if err := t.checkTreeFlags(); err != nil {
+		return nil, err
 	}
 	dopt, err := t.options()
 	if err != nil {
@@ -91,6 +139,7 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	tree, err := nodes.New(ctx, nodes.Config{
 		Dataset: ds, URI: ds.URI(), Version: t.version.n, AsOf: t.asof.t,
 		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError, Gauges: t.gauges,
+		CacheDir: t.cacheDir, ForReader: t.forReader, OmitIndex: t.omitIndex,
 	})
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ listings is read.`,
 		}),
 	}
 	t.flags(cmd)
+	t.treeFlags(cmd)
 	cmd.Flags().IntVar(&depth, "depth", depth, "levels to draw; 0 for all")
 	return cmd
 }
