@@ -43,40 +43,45 @@ func findGlobalSet(f *lancefile.File, key string) (*globalSet, error) {
 
 func (g *globalSet) place() string { return fmt.Sprintf("global buffer %d", g.number) }
 
-// load reads the set and its bytes.
-func (g *globalSet) load(ctx context.Context) (*addrset.Set, []byte, error) {
+// load reads the set.
+func (g *globalSet) load(ctx context.Context) (*addrset.Set, error) {
 	_, size := g.file.GlobalBuffer(g.number)
 	b := make([]byte, size)
 	if err := g.file.ReadGlobal(ctx, g.number, b, 0); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s, err := addrset.Decode(b, addrset.Tree)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s (%s): %w", g.place(), g.key, err)
+		return nil, fmt.Errorf("%s (%s): %w", g.place(), g.key, err)
 	}
-	return s, b, nil
+	return s, nil
 }
 
-// remap puts the translated set into an Edit, without the rows that are now in some fragments. Its size is said to be
-// changed only where its bytes are.
+// remap puts the translated set into an Edit, without the rows that are now in some fragments. A set whose addresses
+// all stay is left alone.
 func (g *globalSet) remap(ctx context.Context, r Resolver, without *roaring.Bitmap, e *lancefile.Edit) error {
 	if g == nil {
 		return nil
 	}
-	s, stored, err := g.load(ctx)
+	s, err := g.load(ctx)
 	if err != nil {
 		return err
 	}
+	var now []byte
 	m := setMapper{r: r, format: addrset.Tree, without: without, emit: func(cell []byte, _ bool) error {
-		if string(cell) != string(stored) {
-			e.Globals = map[int]lancefile.Piece{g.number: lancefile.Bytes(cell)}
-		}
+		now = cell
 		return nil
 	}}
 	if err := m.add(ctx, s); err != nil {
 		return err
 	}
-	return m.flush(ctx)
+	if err := m.flush(ctx); err != nil {
+		return err
+	}
+	if m.changed {
+		e.Globals = map[int]lancefile.Piece{g.number: lancefile.Bytes(now)}
+	}
+	return nil
 }
 
 // globalCursor walks over a set in a global buffer; g may be nil.
@@ -94,7 +99,7 @@ func (c *globalCursor) Next(ctx context.Context, b *Batch, limit int) error {
 		return nil
 	}
 	if c.w == nil {
-		s, _, err := c.g.load(ctx)
+		s, err := c.g.load(ctx)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ type setMapper struct {
 	format  addrset.Format
 	without *roaring.Bitmap // destination fragments whose rows leave the sets; nil = none
 	emit    func(cell []byte, null bool) error
+	changed bool // some address did not stay as it was
 
 	addrs []fri.RowAddr // of the sets in queue, and then of the one that is not finished
 	queue []queuedSet
@@ -43,6 +44,7 @@ func (m *setMapper) add(ctx context.Context, s *addrset.Set) error {
 		}
 		n := w.Next(m.addrs[len(m.addrs):cap(m.addrs)])
 		if n == 0 {
+			m.changed = m.changed || len(w.Unknown()) > 0
 			return m.end(ctx, false)
 		}
 		m.addrs = m.addrs[:len(m.addrs)+n]
@@ -86,9 +88,13 @@ func (m *setMapper) flush(ctx context.Context) error {
 func (m *setMapper) keep(from, to int) {
 	kept := m.addrs[from:from] // what is overwritten was translated
 	for i := from; i < to; i++ {
-		if m.a.Keep(i) && (m.without == nil || !m.without.Contains(uint32(m.a.New[i].Frag()))) {
-			kept = append(kept, m.a.New[i])
+		now := m.a.New[i]
+		if !m.a.Keep(i) || m.without != nil && m.without.Contains(uint32(now.Frag())) {
+			m.changed = true
+			continue
 		}
+		m.changed = m.changed || now != m.addrs[i]
+		kept = append(kept, now)
 	}
 	m.cur.Add(kept...)
 }

@@ -15,13 +15,15 @@ import sys
 
 import lance
 import pyarrow as pa
-import pyarrow.compute as pc
+from lance.indices import IndexConfig
 
 root = sys.argv[1]
 
 
 def index(ds, column, kind, **args):
-    ds.create_scalar_index(column, kind, name=(kind + "_" + column).lower(), **args)
+    # Only a config carries parameters: as keyword arguments of create_scalar_index they are ignored.
+    how = IndexConfig(index_type=kind.lower(), parameters=args) if args else kind
+    ds.create_scalar_index(column, how, name=(kind + "_" + column).lower())
 
 
 def compact(ds, rows):
