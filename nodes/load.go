@@ -25,6 +25,9 @@ type loaded struct {
 
 	once   sync.Once
 	covers []translate.Coverage // of every entry of the index section; set by once
+
+	remapOnce   sync.Once
+	remapCovers []translate.Coverage // the same for remapped files; set by remapOnce
 }
 
 // coverage derives what each entry of the index section may answer for. It is kept, unless the history is broken: what

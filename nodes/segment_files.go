@@ -160,7 +160,7 @@ func (at segmentAt) resolver(l *loaded, h *history, s *segment) (indexfile.Resol
 		return nil, err
 	}
 	live := liveFragments{at.n.t.ds, l.m, func(err error) { _ = at.n.t.failed("translate", at.n.path, err) }}
-	r := indexfile.NewResolver(tr, live, l.coverage(h.h)[s.ix.Ordinal].Live)
+	r := indexfile.NewResolver(tr, live, l.remapCoverage(h.h)[s.ix.Ordinal].Live)
 	if at.n.t.resolve != nil {
 		r = at.n.t.resolve(r)
 	}

@@ -53,7 +53,16 @@ func (n version) storedFiles(ctx context.Context, l *loaded, ix *dataset.Index) 
 	if err != nil {
 		return nil, err
 	}
-	out, err = n.t.dirs.get(ctx, dir.URI(), func(ctx context.Context) ([]storedFile, int64, error) {
+	out, err = n.listDir(ctx, dir.Location)
+	if fault.Is(err, fault.NotFound) && len(recorded) == 0 && ix.System() {
+		return nil, nil
+	}
+	return out, err
+}
+
+// listDir lists the files below a directory of the store, with their paths relative to it.
+func (n version) listDir(ctx context.Context, dir dataset.Location) ([]storedFile, error) {
+	return n.t.dirs.get(ctx, dir.URI(), func(ctx context.Context) ([]storedFile, int64, error) {
 		objects, err := listFiles(ctx, dir.Store, dir.Path)
 		var files []storedFile
 		for _, o := range objects {
@@ -61,10 +70,6 @@ func (n version) storedFiles(ctx context.Context, l *loaded, ix *dataset.Index) 
 		}
 		return files, int64(len(files)) * 128, err
 	})
-	if fault.Is(err, fault.NotFound) && len(recorded) == 0 && ix.System() {
-		return nil, nil
-	}
-	return out, err
 }
 
 // storedDir is stored/ of a segment.

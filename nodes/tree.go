@@ -69,11 +69,13 @@ type Tree struct {
 	ring     errorRing
 	jobs     *jobs
 	live     *live
+	lance    *lanceParts // of remapped.lance
 	lastView lastView
 }
 
 // New builds the tree of cfg.Dataset. It lists the versions once, and reads manifests only to find the version of a
-// pin. Errors: fault.NotFound where a pinned version does not exist, and those of the store.
+// pin. Errors: fault.NotFound where a pinned version does not exist, fault.Invalid for a ForReader or OmitIndex that means
+// nothing, and those of the store.
 func New(ctx context.Context, cfg Config) (*Tree, error) {
 	if cfg.Dataset == nil {
 		return nil, fault.New("nodes.New", "", fault.Invalid, "no dataset given")
@@ -93,8 +95,12 @@ func New(ctx context.Context, cfg Config) (*Tree, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	parts, err := newLanceParts(cfg)
+	if err != nil {
+		return nil, err
+	}
 	jobCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	t := &Tree{cfg: cfg, ds: cfg.Dataset, now: cfg.Now, start: cfg.Now(), stop: stop, blocks: cfg.Blocks}
+	t := &Tree{cfg: cfg, ds: cfg.Dataset, now: cfg.Now, start: cfg.Now(), stop: stop, blocks: cfg.Blocks, lance: parts}
 	wait := cfg.OpTimeout / 2
 	t.views = newFlight[int64, *view](1024, wait, t.now)
 	t.loads = newFlight[string, *loaded](cfg.Memory/4, wait, t.now)

@@ -156,7 +156,7 @@ func (n version) dir() *dir {
 
 // versionFiles are the names in a version's directory that a damaged manifest makes impossible.
 func versionFiles() []string {
-	return []string{"version.json", "manifest.json", "transaction.json", "changes.json", "fragments.csv", "files.json", "scan", "fri", "indices"}
+	return []string{"version.json", "manifest.json", "transaction.json", "changes.json", "fragments.csv", "files.json", "scan", "fri", "indices", lanceName}
 }
 
 func (n version) list(ctx context.Context) (*listing, error) {
@@ -186,6 +186,16 @@ func (n version) list(ctx context.Context) (*listing, error) {
 	out.add("fri", n.friDir(l))
 	if len(l.logical) > 0 {
 		out.add("indices", n.indicesDir(l))
+	}
+	var es problems
+	if l.refusal != nil {
+		out.leaveOut(&es, lanceName, l.refusal)
+	} else {
+		out.add(lanceName, n.lanceDir(l))
+		es = n.lanceLeftOut(l)
+	}
+	if len(es) > 0 {
+		out.add("ERROR.json", n.errorFile("", l.mtime, es))
 	}
 	return out, nil
 }

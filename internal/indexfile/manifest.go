@@ -1,0 +1,172 @@
+package indexfile
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/internal/pb"
+)
+
+// Entry is an index entry as the manifest of a remapped dataset has it.
+type Entry struct {
+	Index *dataset.Index
+	UUID  [16]byte // the new one
+	// Covered is what it answers for; nil keeps the stored bytes of the bitmap.
+	Covered *roaring.Bitmap
+	// Placeholders names their fragment too, which makes readers look at the bitmap at all.
+	Placeholders bool
+	// Files are all files with their exact sizes; nil leaves the list out.
+	Files []StoredFile
+}
+
+// bitmap is the entry's new fragment_bitmap.
+func (e *Entry) bitmap() ([]byte, error) {
+	if e.Covered == nil {
+		return e.Index.PB.GetFragmentBitmap(), nil
+	}
+	set := e.Covered.Clone()
+	if e.Placeholders {
+		set.Add(uint32(PlaceholderFragment))
+	}
+	set.RunOptimize()
+	if e.Index.Bitmap != nil && set.Equals(e.Index.Bitmap) {
+		return e.Index.PB.GetFragmentBitmap(), nil
+	}
+	return set.ToBytes()
+}
+
+// Flags that go with what a remapped dataset does not have: the FRI, and bases.
+const goneFlags = dataset.FlagReuseIndex | 1<<9 | 1<<4
+
+// BuildManifest makes the manifest file of a remapped dataset: that of m without FRI, bases, branch and transaction, with
+// the given index entries in their order, and the given names for data files. front is what the stored file has before
+// its sections (dictionary pages of old storage), at most as much as the stored file has; usually nil. The bytes depend
+// on the arguments alone (docs/FORMAT.md, "Remapped datasets").
+func BuildManifest(m *dataset.Manifest, entries []Entry, names DataNames, front []byte) ([]byte, error) {
+	const op = "indexfile.BuildManifest"
+	out := &pb.Manifest{}
+	shallow(out, m.PB)
+	out.Version = proto.Uint64(m.Version())
+	if m.PB.ReaderFeatureFlags != nil {
+		out.ReaderFeatureFlags = proto.Uint64(m.PB.GetReaderFeatureFlags() &^ goneFlags)
+	}
+	if m.PB.WriterFeatureFlags != nil {
+		out.WriterFeatureFlags = proto.Uint64(m.PB.GetWriterFeatureFlags() &^ goneFlags)
+	}
+	out.TransactionFile, out.TransactionSection, out.TransactionSectionDeprecated = nil, nil, nil
+	out.IndexSection, out.BasePaths, out.Branch = nil, nil, nil
+	out.Fragments = make([]*pb.DataFragment, len(m.PB.GetFragments()))
+	for i, f := range m.PB.GetFragments() {
+		out.Fragments[i] = withoutBases(f, names)
+	}
+	file := slices.Clone(front)
+	if len(entries) > 0 {
+		section := &pb.IndexSection{}
+		for i := range entries {
+			x, err := entries[i].encode()
+			if err != nil {
+				return nil, fault.Wrap(op, m.Path(), err)
+			}
+			section.Indices = append(section.Indices, x)
+		}
+		out.IndexSection = proto.Uint64(uint64(len(file)))
+		var err error
+		if file, err = appendSection(file, section); err != nil {
+			return nil, fault.Wrap(op, m.Path(), err)
+		}
+	}
+	pos := len(file)
+	file, err := appendSection(file, out)
+	if err != nil {
+		return nil, fault.Wrap(op, m.Path(), err)
+	}
+	file = binary.LittleEndian.AppendUint64(file, uint64(pos))
+	file = binary.LittleEndian.AppendUint16(file, m.Major)
+	file = binary.LittleEndian.AppendUint16(file, m.Minor)
+	return append(file, "LANC"...), nil
+}
+
+// encode makes the new message of an entry: all that is not said here stays as it is, unknown fields included.
+func (e *Entry) encode() (*pb.IndexMetadata, error) {
+	x := &pb.IndexMetadata{}
+	shallow(x, e.Index.PB)
+	bitmap, err := e.bitmap()
+	if err != nil {
+		return nil, fault.New("indexfile.Entry", e.Index.UUID, fault.Unknown, "fragment_bitmap: %w", err)
+	}
+	if bitmap != nil {
+		x.FragmentBitmap = bitmap
+	}
+	x.Uuid = &pb.UUID{Uuid: e.UUID[:]}
+	x.BaseId = nil
+	x.Files = nil
+	for _, f := range e.Files {
+		x.Files = append(x.Files, &pb.IndexFile{Path: proto.String(f.Path), SizeBytes: proto.Uint64(uint64(f.Size))})
+	}
+	return x, nil
+}
+
+// shallow makes dst have the fields of src, sharing what they hold: dst's own fields may be replaced, not changed.
+func shallow(dst, src proto.Message) {
+	d, s := dst.ProtoReflect(), src.ProtoReflect()
+	s.Range(func(fd fieldDescriptor, v value) bool {
+		d.Set(fd, v)
+		return true
+	})
+	d.SetUnknown(s.GetUnknown())
+}
+
+// withoutBases clears the base ids of a fragment and gives its files their names; a fragment without either is shared.
+func withoutBases(f *pb.DataFragment, names DataNames) *pb.DataFragment {
+	change := f.GetDeletionFile() != nil && f.GetDeletionFile().BaseId != nil
+	for _, d := range dataFiles(f) {
+		change = change || d.BaseId != nil || names[d] != ""
+	}
+	if !change {
+		return f
+	}
+	c := proto.Clone(f).(*pb.DataFragment)
+	to := dataFiles(c)
+	for i, d := range dataFiles(f) {
+		to[i].BaseId = nil
+		if n := names[d]; n != "" {
+			to[i].Path = proto.String(n)
+		}
+	}
+	if c.GetDeletionFile() != nil {
+		c.DeletionFile.BaseId = nil
+	}
+	return c
+}
+
+// dataFiles are the data files of a fragment, those of overlays included.
+func dataFiles(f *pb.DataFragment) []*pb.DataFile {
+	if len(f.GetOverlays()) == 0 {
+		return f.GetFiles()
+	}
+	out := slices.Clone(f.GetFiles())
+	for _, o := range f.GetOverlays() {
+		if o.GetDataFile() != nil {
+			out = append(out, o.GetDataFile())
+		}
+	}
+	return out
+}
+
+// appendSection appends a message with its length before it.
+func appendSection(file []byte, m proto.Message) ([]byte, error) {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return nil, fault.New("indexfile.BuildManifest", "", fault.Corrupt, "%w", err)
+	}
+	if uint64(len(b)) > 1<<32-1 {
+		return nil, fault.New("indexfile.BuildManifest", "", fault.TooLarge, "a message of %d bytes, the limit is 2^32 - 1", len(b))
+	}
+	file = binary.LittleEndian.AppendUint32(slices.Grow(file, len(b)+24), uint32(len(b)))
+	return append(file, b...), nil
+}

@@ -1,0 +1,164 @@
+package indexfile
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/internal/pb"
+	"github.com/frifs/frifs/internal/store"
+)
+
+type (
+	fieldDescriptor = protoreflect.FieldDescriptor
+	value           = protoreflect.Value
+)
+
+// DataNames gives other names, relative to data/, to data files of a remapped dataset; those that keep theirs are not
+// in it.
+type DataNames map[*pb.DataFile]string
+
+// dataKey is a data file as the manifest names it: a path below a base.
+type dataKey struct {
+	base int64 // -1 = the dataset's own root
+	path string
+}
+
+// NameData finds the data files that cannot keep their names below one data/ directory: of two bases with a file of the
+// same name the second in manifest order gets another one, and so does a path that leads out of the directory. Where the
+// manifest has no bases and no such path, it is empty.
+func NameData(m *dataset.Manifest) DataNames {
+	names := DataNames{}
+	var bases bool
+	for _, f := range m.PB.GetFragments() {
+		for _, d := range dataFiles(f) {
+			if bases = bases || d.BaseId != nil; !plainPath(d.GetPath()) {
+				names[d] = "" // decided below
+			}
+		}
+	}
+	if !bases && len(names) == 0 {
+		return names
+	}
+	taken := map[string]bool{}
+	given := map[dataKey]string{}
+	for pass := range 2 { // plain names first, so that no invented one takes theirs
+		for _, f := range m.PB.GetFragments() {
+			for _, d := range dataFiles(f) {
+				k := dataKey{-1, d.GetPath()}
+				if d.BaseId != nil {
+					k.base = int64(d.GetBaseId())
+				}
+				name, known := given[k]
+				switch {
+				case known:
+				case pass == 0 && plainPath(k.path) && !taken[k.path]:
+					name = k.path
+				case pass == 0:
+					continue
+				default:
+					name = freeName(k, taken)
+				}
+				taken[name], given[k] = true, name
+				if name != k.path {
+					names[d] = name
+				}
+			}
+		}
+	}
+	return names
+}
+
+func plainPath(p string) bool { return p != "" && store.CheckName(p) == nil }
+
+// freeName invents a name: that of the base before the file's own.
+func freeName(k dataKey, taken map[string]bool) string {
+	dir, file := "", "invalid.lance"
+	if plainPath(k.path) {
+		if i := strings.LastIndexByte(k.path, '/'); i >= 0 {
+			dir, file = k.path[:i+1], k.path[i+1:]
+		} else {
+			file = k.path
+		}
+	}
+	prefix := "base-"
+	if k.base >= 0 {
+		prefix = "base" + strconv.FormatInt(k.base, 10) + "-"
+	}
+	for n := 1; ; n++ {
+		name := dir + prefix + file
+		if n > 1 {
+			name = dir + prefix + strconv.Itoa(n) + "-" + file
+		}
+		if !taken[name] {
+			return name
+		}
+	}
+}
+
+// Kept is a file of a remapped dataset that is one of the original's, byte for byte: a data file, a deletion file, or a
+// file that a fragment names by its path below the root. Just one of Data, Fragment and External is set.
+type Kept struct {
+	Path     string // relative to the remapped dataset's root
+	Size     uint64 // as recorded, in bytes; 0 = unknown
+	Data     *pb.DataFile
+	Deletion *dataset.Fragment
+	External string
+}
+
+// KeptFiles lists the files of a version that a remapped dataset has, in byte order of their paths, each once. Files
+// that have no possible name (deletion files of an unknown type) are not in it, nor are those whose names would be taken
+// for other parts of a dataset.
+func KeptFiles(m *dataset.Manifest, names DataNames) []Kept {
+	var out []Kept
+	add := func(k Kept) {
+		for rest := k.Path; ; {
+			elem, tail, more := strings.Cut(rest, "/")
+			if len(elem) > 255 {
+				return // no file system has it
+			}
+			if !more {
+				break
+			}
+			rest = tail
+		}
+		out = append(out, k)
+	}
+	for _, f := range m.Fragments() {
+		for _, d := range dataFiles(f.PB) {
+			name := d.GetPath()
+			if n := names[d]; n != "" {
+				name = n
+			}
+			add(Kept{Path: "data/" + name, Size: d.GetFileSizeBytes(), Data: d})
+		}
+		if f.PB.GetDeletionFile() != nil {
+			if name, err := dataset.DeletionFileName(f); err == nil {
+				add(Kept{Path: "_deletions/" + name, Deletion: f})
+			}
+		}
+		for _, x := range []*pb.ExternalFile{f.PB.GetExternalRowIds(), f.PB.GetExternalLastUpdatedAtVersions(), f.PB.GetExternalCreatedAtVersions()} {
+			if p := x.GetPath(); x != nil && plainPath(p) && !reserved(p) {
+				add(Kept{Path: p, External: p})
+			}
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Path < out[j].Path })
+	n := 0
+	for i := range out {
+		if n == 0 || out[n-1].Path != out[i].Path {
+			out[n] = out[i]
+			n++
+		}
+	}
+	return out[:n]
+}
+
+// reserved reports whether a path below the root lies where a remapped dataset has files of its own.
+func reserved(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	return first == "_versions" || first == "_indices"
+}

@@ -1,0 +1,160 @@
+package nodes
+
+import (
+	"context"
+	"sort"
+	"strings"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/internal/indexfile"
+)
+
+// kept lists the data files and the like of the version.
+func (n version) kept(ctx context.Context, l *loaded) ([]indexfile.Kept, error) {
+	return n.t.lance.kept.get(ctx, n.key(), func(context.Context) ([]indexfile.Kept, int64, error) {
+		files := indexfile.KeptFiles(l.m, indexfile.NameData(l.m))
+		return files, 128 * int64(len(files)), nil
+	})
+}
+
+// keptListing lists what of the original's files lies in a directory of remapped.lance; sub is its path there, with a
+// slash at the end, or "".
+func (n version) keptListing(ctx context.Context, l *loaded, sub string) (*listing, error) {
+	files, err := n.kept(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	out := &listing{}
+	last := ""
+	for i := sort.Search(len(files), func(i int) bool { return files[i].Path >= sub }); i < len(files); i++ {
+		tail, ok := strings.CutPrefix(files[i].Path, sub)
+		if !ok {
+			break
+		}
+		name, _, deeper := strings.Cut(tail, "/")
+		if name == last {
+			continue
+		}
+		last = name
+		if deeper {
+			out.add(name, n.keptDir(l, sub+name+"/"))
+		} else {
+			out.add(name, n.keptFile(l, &files[i]))
+		}
+	}
+	return out, nil
+}
+
+// keptDir is a directory with files of the original.
+func (n version) keptDir(l *loaded, sub string) *dir {
+	d := n.copyDir(l, lanceName+"/"+strings.TrimSuffix(sub, "/"))
+	d.list = func(ctx context.Context) (*listing, error) {
+		l, err := n.load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return n.keptListing(ctx, l, sub)
+	}
+	d.find = func(ctx context.Context, name string) (Node, error) {
+		l, err := n.load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		files, err := n.kept(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		full := sub + name
+		i := sort.Search(len(files), func(i int) bool { return files[i].Path >= full })
+		if i < len(files) && files[i].Path == full {
+			return n.keptFile(l, &files[i]), nil
+		}
+		i = sort.Search(len(files), func(i int) bool { return files[i].Path >= full+"/" })
+		if name != "" && i < len(files) && strings.HasPrefix(files[i].Path, full+"/") {
+			return n.keptDir(l, full+"/"), nil
+		}
+		return nil, notFound(n.path+"/"+lanceName+"/"+strings.TrimSuffix(sub, "/"), name)
+	}
+	return d
+}
+
+// keptFile is a file of the original, wherever its base is.
+func (n version) keptFile(l *loaded, k *indexfile.Kept) File {
+	b := n.base(lanceName+"/"+k.Path, n.key(), l.mtime)
+	f := &storeFile{base: b, first: b.ino, key: n.key(), t: n.t, size: int64(k.Size), perm: permCopyFile, locate: func(ctx context.Context) (dataset.Location, error) {
+		l, err := n.load(ctx)
+		if err != nil {
+			return dataset.Location{}, err
+		}
+		switch {
+		case k.Data != nil:
+			return n.t.ds.DataFile(ctx, l.m, k.Data)
+		case k.Deletion != nil:
+			return n.t.ds.DeletionFile(ctx, l.m, k.Deletion)
+		default:
+			return dataset.Location{Store: n.t.ds.Store(), Path: k.External}, nil
+		}
+	}}
+	if o, ok := n.t.opened.peek(b.ino); ok && o.replaced {
+		f.ino = n.t.inode(b.path, n.key()+"\x00"+o.object.Identity())
+		f.size = o.object.Size
+		return f
+	}
+	if k.Size == 0 || k.Size > 1<<62 {
+		return &unsizedFile{storeFile: *f}
+	}
+	return f
+}
+
+// unsizedFile is a file of the dataset of which the manifest does not say how large it is: the store is asked.
+type unsizedFile struct{ storeFile }
+
+var (
+	_ File   = (*unsizedFile)(nil)
+	_ peeker = (*unsizedFile)(nil)
+)
+
+func (f *unsizedFile) peek() (Attr, bool) {
+	size, ok := f.t.sizes.peek(f.ino)
+	return Attr{Type: TypeFile, Size: size, Perm: f.perm, Mtime: f.mtime, Ino: f.ino}, ok
+}
+
+// sized is the file with its size.
+func (f *unsizedFile) sized(ctx context.Context) (*storeFile, error) {
+	size, err := f.t.sizes.get(ctx, f.ino, func(ctx context.Context) (int64, int64, error) {
+		loc, err := f.locate(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		obj, err := loc.Store.Stat(ctx, loc.Path)
+		if err == nil && obj.Dir {
+			err = fault.New("stat", loc.URI(), fault.Corrupt, "a directory, where the manifest names a file")
+		}
+		return obj.Size, 128, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := f.storeFile
+	s.size = size
+	return &s, nil
+}
+
+// Attr implements Node.
+func (f *unsizedFile) Attr(ctx context.Context) (Attr, error) {
+	s, err := f.sized(ctx)
+	if err != nil {
+		return Attr{}, f.t.failed("stat", f.path, err)
+	}
+	return s.Attr(ctx)
+}
+
+// Open implements File.
+func (f *unsizedFile) Open(ctx context.Context) (Handle, error) {
+	s, err := f.sized(ctx)
+	if err != nil {
+		return nil, f.t.failed("open", f.path, err)
+	}
+	return s.Open(ctx)
+}

@@ -1,0 +1,137 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/fri"
+	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/internal/indexfile"
+)
+
+// lanceEntry is an index entry that remapped.lance has.
+type lanceEntry struct {
+	at   segmentAt
+	ix   *dataset.Index
+	uuid [16]byte
+	dir  string // the uuid as the directory's name
+	// asStored: the files are the stored ones and the bitmap keeps its bytes.
+	asStored bool
+	// holders: its files hold addresses, so that there may be placeholders in them.
+	holders bool
+}
+
+// lanceEntries is the index entries of a version's remapped.lance, in manifest order, as the manifest and the history
+// tell: whether their files can be read shows later.
+type lanceEntries struct {
+	list []lanceEntry
+	out  []int // positions in the index section of the entries that are left out
+}
+
+// leftOut says, from the manifest alone, why remapped.lance does not have an entry; nil if it may have it. silent is set
+// where that needs no explanation: the entry is the FRI, or the user named it.
+func (n version) leftOut(l *loaded, ix *dataset.Index) (why error, silent bool) {
+	const op = "nodes.RemappedDataset"
+	no := func(kind fault.Kind, format string, args ...any) (error, bool) {
+		return fault.New(op, l.m.Path(), kind, format, args...), false
+	}
+	label := fmt.Sprintf("index entry %d (%q)", ix.Ordinal, ix.Name)
+	switch class := recognise(ix).Class; {
+	case class == fri.IsFRI || class == fri.BrokenFRI:
+		return fault.New(op, "", fault.NotFound, "the fragment reuse index"), true
+	case n.t.lance.leave.has(ix):
+		return fault.New(op, "", fault.NotFound, "left out by --for-reader or --omit-index"), true
+	case class == fri.LookAlike && ix.Name == dataset.ReuseIndexName:
+		return no(fault.Corrupt, "%s has the name of the fragment reuse index: Lance cannot list the indices of a table with such an entry", label)
+	case systemEntry(ix):
+		return no(fault.Unsupported, "%s is a system index over files outside of this dataset's data; they are not part of remapped.lance", label)
+	case ix.UUIDErr != nil:
+		return ix.UUIDErr, false
+	case ix.BitmapState == dataset.BitmapUndecodable:
+		return fault.Wrap(op, "", ix.BitmapErr), false
+	case !coveringFits(l.m, ix):
+		return no(fault.Corrupt, "%s: covering_fields %v are no suffix of fields %v; Lance refuses the whole list of indices for that", label, ix.PB.GetCoveringFields(), ix.PB.GetFields())
+	case !l.fri.present():
+		return nil, false
+	}
+	switch domain, reason := indexfile.Domain(l.m, ix); {
+	case domain == indexfile.DomainUnknown:
+		return no(fault.Unsupported, "%s: what it stores is not known (%s), and the version has a history", label, reason)
+	case domain == indexfile.DomainAddress && ix.BitmapState == dataset.BitmapAbsent:
+		return no(fault.Unsupported, "%s has no fragment_bitmap: which fragments it covered before the rewrites of the history is not known", label)
+	}
+	return nil, false
+}
+
+// coveringFits reports whether an entry's covering fields are what Lance accepts beside its fields.
+func coveringFits(m *dataset.Manifest, ix *dataset.Index) bool {
+	const independent = 1 << 13
+	fields, covering := ix.PB.GetFields(), ix.PB.GetCoveringFields()
+	if m.PB.GetReaderFeatureFlags()&independent != 0 {
+		return true
+	}
+	return len(covering) <= len(fields) && slices.Equal(fields[len(fields)-len(covering):], covering)
+}
+
+// lanceLeftOut lists the entries that remapped.lance does not have, as ERROR.json names them.
+func (n version) lanceLeftOut(l *loaded) problems {
+	var es problems
+	if l.m.IndexErr != nil {
+		es.add("remapped.lance/_indices", l.m.IndexErr)
+	}
+	for _, ix := range l.m.Indices {
+		if why, silent := n.leftOut(l, ix); why != nil && !silent {
+			es.add("remapped.lance/_indices/ (instead of "+segmentName(ix)+")", why)
+		}
+	}
+	return es
+}
+
+// lanceEntries decides which entries remapped.lance has, and their uuids.
+func (n version) lanceEntries(ctx context.Context) (*lanceEntries, error) {
+	return n.t.lance.entries.get(ctx, n.key(), func(ctx context.Context) (*lanceEntries, int64, error) {
+		l, h, err := n.loadHistory(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		out := &lanceEntries{}
+		seed := indexfile.Seed{Fragments: indexfile.FragmentsDigest(l.m), Options: n.t.lance.leave.label}
+		if seed.History, err = n.historyDigest(ctx, l, h); err != nil {
+			return nil, 0, err
+		}
+		places := l.segmentPlaces(n)
+		live := l.liveSet()
+		covers := l.remapCoverage(h.h)
+		times := map[string]int{}
+		for i, ix := range l.m.Indices {
+			if why, _ := n.leftOut(l, ix); why != nil {
+				out.out = append(out.out, i)
+				continue
+			}
+			domain, _ := indexfile.Domain(l.m, ix)
+			e := lanceEntry{at: places[i], ix: ix, holders: domain == indexfile.DomainAddress}
+			e.asStored = !l.fri.present() && (!e.holders || ix.Bitmap == nil || roaring.AndNot(ix.Bitmap, live).IsEmpty())
+			key := ix.Name + "\x00" + ix.UUID
+			e.uuid = seed.NewUUID(l.m, ix, covers[i].Live, times[key])
+			e.dir = uuidString(e.uuid[:])
+			times[key]++
+			out.list = append(out.list, e)
+		}
+		return out, 512 + int64(len(l.m.Indices))*512, nil
+	})
+}
+
+// segmentPlaces finds where the tree shows each entry of the index section.
+func (l *loaded) segmentPlaces(n version) []segmentAt {
+	out := make([]segmentAt, len(l.m.Indices))
+	for _, li := range l.logical {
+		for i, s := range li.segments {
+			out[s.ix.Ordinal] = segmentAt{n, li.dir, i}
+		}
+	}
+	return out
+}
