@@ -17,9 +17,9 @@ const (
 	arrayLimit    = 4096 // a container above this cardinality is a bitmap
 )
 
-// decodeBitmap reads a whole portable Roaring bitmap. It is strict: container keys and array values ascend, runs are
+// DecodeBitmap reads a whole portable Roaring bitmap. It is strict: container keys and array values ascend, runs are
 // neither empty nor overlapping nor adjacent, cardinalities are right, and nothing follows. The error names the byte.
-func decodeBitmap(b []byte) (*roaring.Bitmap, error) {
+func DecodeBitmap(b []byte) (*roaring.Bitmap, error) {
 	count, err := checkBitmap(b)
 	if err != nil {
 		return nil, err

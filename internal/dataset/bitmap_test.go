@@ -42,16 +42,16 @@ func TestBitmapsRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := decodeBitmap(b)
+		got, err := DecodeBitmap(b)
 		if err != nil || !got.Equals(want) {
 			t.Fatalf("%x: %v", b, err)
 		}
 		if n := rapid.IntRange(0, len(b)-1).Draw(t, "cut"); n < len(b) {
-			if _, err := decodeBitmap(b[:n]); err == nil {
+			if _, err := DecodeBitmap(b[:n]); err == nil {
 				t.Fatalf("the first %d of %d bytes decode", n, len(b))
 			}
 		}
-		if _, err := decodeBitmap(append(bytes.Clone(b), 0)); err == nil {
+		if _, err := DecodeBitmap(append(bytes.Clone(b), 0)); err == nil {
 			t.Fatal("a trailing byte decodes")
 		}
 	})
@@ -96,7 +96,7 @@ func TestBitmapsThatAreRefused(t *testing.T) {
 		{"runs of the wrong cardinality", run(9, 1, 1), "header says 9"},
 		{"run flags cut", binary.LittleEndian.AppendUint32(nil, cookieRuns|0xFFFF<<16), "run flags"},
 	} {
-		_, err := decodeBitmap(tt.bytes)
+		_, err := DecodeBitmap(tt.bytes)
 		if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.says)
 		}

@@ -86,7 +86,7 @@ func DecodeDeletions(fileType int32, b []byte, expect uint64) (*roaring.Bitmap, 
 		bm.RunOptimize()
 		return bm, nil
 	case 1:
-		bm, err := decodeBitmap(b)
+		bm, err := DecodeBitmap(b)
 		if err != nil {
 			return nil, fault.New(op, "", fault.Corrupt, "bitmap deletion file: %w", err)
 		}

@@ -111,7 +111,7 @@ func (x *Index) readBitmap(where string) {
 		x.BitmapState = BitmapAbsent
 		return
 	}
-	bm, err := decodeBitmap(b)
+	bm, err := DecodeBitmap(b)
 	switch {
 	case err != nil:
 		x.BitmapErr = fault.New("dataset.Manifest", where, fault.Corrupt, "index entry %d (%q): fragment_bitmap: %w", x.Ordinal, x.Name, err)

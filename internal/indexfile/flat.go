@@ -31,10 +31,14 @@ func newFlatFile(ctx context.Context, f *File) (body, error) {
 	if b.ids, err = lancefile.OpenColumn[uint64](ctx, f.lance, column); err != nil {
 		return nil, err
 	}
-	if f.rule.role == roleLeaves {
-		if b.n, err = leafItems(f.lance); err != nil {
-			return nil, err
-		}
+	switch f.rule.role {
+	case roleLeaves:
+		b.n, err = leafItems(f.lance)
+	case roleDocs:
+		f.blocked, err = f.seg.blockedFragments(ctx)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return b, nil
 }

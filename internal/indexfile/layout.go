@@ -12,14 +12,13 @@ type role uint8
 
 // The roles. Files without addresses share one.
 const (
-	roleOther role = iota
-	roleIDs        // an address per row
-	roleBTree
-	roleDocs    // of full text: an address per document
-	roleLeaves  // page data of an R-tree: an address per leaf entry
-	roleFM      // addresses as hex in the schema metadata
-	roleVectors // a legacy index.idx
-	roleBitmaps // sets of addresses by key, of BITMAP and LABEL_LIST
+	roleOther   role = iota
+	roleIDs          // an address per row
+	roleDocs         // of full text: an address per document
+	roleLeaves       // page data of an R-tree: an address per leaf entry
+	roleFM           // addresses as hex in the schema metadata
+	roleVectors      // a legacy index.idx
+	roleBitmaps      // sets of addresses by key, of BITMAP and LABEL_LIST
 	roleNGrams
 	roleNulls    // the null set of an R-tree
 	rolePostings // of legacy full text
@@ -65,8 +64,8 @@ func layoutOf(typ string, has func(name string) bool) *layout {
 	switch typ {
 	case "BTREE":
 		return &layout{1, []rule{
-			{"page_data.lance", roleBTree, Flat, []string{"ids"}, newFlatFile},
-			{"part_*_page_data.lance", roleBTree, Flat, []string{"ids"}, newFlatFile},
+			{"page_data.lance", roleIDs, Flat, []string{"ids"}, newFlatFile},
+			{"part_*_page_data.lance", roleIDs, Flat, []string{"ids"}, newFlatFile},
 			plain("page_lookup.lance"), plain("part_*_page_lookup.lance"),
 		}}
 	case "VECTOR":

@@ -51,6 +51,8 @@ type legacyVectors struct {
 	r      Reader
 	parts  []legacyPart
 	starts []uint64 // first number of each partition, and the count at the end
+
+	bits, subVectors uint64 // of the codes
 }
 
 type legacyPart struct {
@@ -98,12 +100,12 @@ func openLegacyVectors(ctx context.Context, r Reader) (*legacyVectors, error) {
 	if err := readFull(ctx, r, msg, int64(pos)+4); err != nil {
 		return nil, err
 	}
-	ivf, codeBytes, err := legacyStages(msg)
+	ivf, err := legacyStages(msg)
 	if err != nil {
 		return nil, fault.Wrap("indexfile.Open", fmt.Sprintf("@%d", pos), err)
 	}
-	b := &legacyVectors{r: r}
-	return b, b.place(ivf, codeBytes, pos)
+	b := &legacyVectors{r: r, bits: ivf.bits, subVectors: ivf.subVectors}
+	return b, b.place(ivf, ivf.bits*ivf.subVectors/8, pos)
 }
 
 func legacyCorrupt(off uint64, format string, args ...any) error {
@@ -139,12 +141,15 @@ func (b *legacyVectors) place(ivf legacyIVF, codeBytes, limit uint64) error {
 	return nil
 }
 
-// legacyIVF is the part of the message that tells where partitions are.
-type legacyIVF struct{ offsets, lengths []uint64 }
+// legacyIVF is the part of the message that tells where partitions are, and how long codes.
+type legacyIVF struct {
+	offsets, lengths []uint64
+	bits, subVectors uint64
+}
 
 // legacyStages reads a pb Index message {5 vector_index {3 stages*, ...}}, whose stages must be an IVF {2 offsets, 3
-// lengths} and a PQ {1 num_bits, 2 num_sub_vectors}, after an optional transform. It returns the bytes of a code.
-func legacyStages(msg []byte) (ivf legacyIVF, codeBytes uint64, err error) {
+// lengths} and a PQ {1 num_bits, 2 num_sub_vectors}, after an optional transform.
+func legacyStages(msg []byte) (ivf legacyIVF, err error) {
 	var haveIVF, havePQ bool
 	stage := func(num protowire.Number, v []byte) error {
 		switch num {
@@ -161,20 +166,19 @@ func legacyStages(msg []byte) (ivf legacyIVF, codeBytes uint64, err error) {
 			}, 2, 3)
 		case 3:
 			havePQ = true
-			var bits, parts uint64
 			err := eachField(v, func(num protowire.Number, x uint64, _ []byte) error {
 				switch num {
 				case 1:
-					bits = x
+					ivf.bits = x
 				case 2:
-					parts = x
+					ivf.subVectors = x
 				}
 				return nil
 			})
+			bits, parts := ivf.bits, ivf.subVectors
 			if (bits != 8 && bits != 4) || parts == 0 || parts > 1<<20 || bits*parts%8 != 0 {
 				return fault.New("indexfile.Open", "", fault.Unsupported, "a PQ of %d sub-vectors of %d bits", parts, bits)
 			}
-			codeBytes = bits * parts / 8
 			return err
 		case 4:
 			return nil
@@ -195,7 +199,7 @@ func legacyStages(msg []byte) (ivf legacyIVF, codeBytes uint64, err error) {
 	if err == nil && !(haveIVF && havePQ) {
 		err = fault.New("indexfile.Open", "", fault.Unsupported, "a legacy vector index that is not IVF_PQ")
 	}
-	return ivf, codeBytes, err
+	return ivf, err
 }
 
 // eachField visits the varint and length-delimited fields of a message; those in packed are arrays of varints, and are

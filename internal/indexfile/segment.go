@@ -54,7 +54,8 @@ type Segment struct {
 	Files     []StoredFile
 	OpenRaw   func(ctx context.Context, path string) (Reader, error)
 
-	layout *layout // nil for a type that is not known
+	layout *layout   // nil for a type that is not known
+	fts    *ftsFacts // of full text in its present form, else nil
 }
 
 // NewSegment makes the segment of an index entry: files are all files below its directory, open opens one of them. No
@@ -87,6 +88,9 @@ func (s *Segment) setLayout(has func(string) bool) {
 		s.Newest = s.layout.newest
 		if s.Type == "JSON" {
 			s.Newest = 0
+		}
+		if s.kind() == "INVERTED" && has(ftsMetadata) {
+			s.fts = &ftsFacts{}
 		}
 	}
 }
