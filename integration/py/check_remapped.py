@@ -12,7 +12,7 @@ Output: a JSON object a line. For each index of the expectation {"path", "index"
 "ok", "checks", "faults", "pylance"}; a dataset that cannot be opened gives {"path", "error"}.
 
 The expectation holds, per index, checks with the answer of a full scan: "filter" (SQL), "fts" (words; "phrase": true
-for a phrase), "nearest" (a vector; "where": a prefilter) or "minhash" (a text), and "count" and "sha256" of the
+for a phrase; "distinct": true where a row may be found more than once), "nearest" (a vector; "where": a prefilter) or "minhash" (a text), and "count" and "sha256" of the
 ascending ids, or the "ids" themselves.
 """
 
@@ -47,9 +47,9 @@ def scanner(ds, check, kind, column, id_column):
         hamming = check.get("metric") == "hamming"
         query = np.array(check["nearest"], "u1" if hamming else check.get("dtype", "f4"))
         nearest = {"column": column, "q": query, "k": check["k"], "nprobes": check.get("nprobes", 16)}
-        if hamming:
-            nearest["metric"] = "hamming"
-        else:
+        if check.get("metric", "l2") != "l2":
+            nearest["metric"] = check["metric"]
+        if not hamming:
             nearest["refine_factor"] = check.get("refine", 30)
         if "HNSW" in kind:
             nearest["ef"] = 600
@@ -93,6 +93,7 @@ def run_index(ds, query, id_column, listed, must_use):
             scan = scanner(ds, check, kind, query["column"], id_column)
             out["used"] += uses(scan.explain_plan(True), index, kind)
             got = scan.to_table()[id_column].to_pylist()
+            got = sorted(set(got)) if check.get("distinct") else got
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as e:  # a panic of the reader is no Exception
