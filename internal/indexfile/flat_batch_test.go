@@ -1,0 +1,136 @@
+package indexfile
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// list is a numbered list in memory, which counts what is read from it.
+type list struct {
+	mu     sync.Mutex
+	values []uint64
+	asked  int
+	fail   error
+}
+
+func (l *list) count() uint64 { return uint64(len(l.values)) }
+
+func (l *list) read(_ context.Context, from uint64, dst []uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked += len(dst)
+	if l.fail != nil {
+		return l.fail
+	}
+	copy(dst, l.values[from:from+uint64(len(dst))])
+	return nil
+}
+
+func TestTranslatedRanges(t *testing.T) {
+	values := mixed(200_000)
+	rapid.Check(t, func(t *rapid.T) {
+		x := newTranslated(&list{values: values}, shifted{})
+		n := uint64(len(values))
+		last := uint64(0)
+		for range rapid.IntRange(1, 25).Draw(t, "reads") {
+			from := last
+			if rapid.Bool().Draw(t, "jump") {
+				from = rapid.Uint64Range(0, n-1).Draw(t, "from")
+			}
+			size := min(rapid.Uint64Range(0, 6000).Draw(t, "rows"), n-from)
+			if rapid.IntRange(0, 9).Draw(t, "large") == 0 {
+				size = min(70_000, n-from)
+			}
+			off := int64(rapid.IntRange(0, 7).Draw(t, "cut"))
+			p := make([]byte, max(0, 8*int64(size)-off))
+			if err := x.bytes(context.Background(), p, from, off); err != nil {
+				t.Fatal(err)
+			}
+			var want [8]byte
+			for i := range p {
+				row := from + uint64(off+int64(i))/8
+				binary.LittleEndian.PutUint64(want[:], shiftedWant(int(row), values[row]))
+				if k := (off + int64(i)) % 8; p[i] != want[k] {
+					t.Fatalf("rows from %d on, byte %d: %x, want %x", from, i, p[i], want[k])
+				}
+			}
+			last = from + size
+			if len(x.kept) > streams {
+				t.Fatalf("%d batches kept", len(x.kept))
+			}
+		}
+	})
+}
+
+func TestSmallStepsAreBatched(t *testing.T) {
+	src := &list{values: mixed(300_000)}
+	x := newTranslated(src, shifted{})
+	var dst [512]uint64
+	reads := 0
+	for from := 0; from+len(dst) <= len(src.values); from += len(dst) {
+		noError(t, x.fill(t.Context(), uint64(from), dst[:]))
+		reads++
+	}
+	if src.asked > len(src.values)+2*len(dst) {
+		t.Errorf("%d rows were read for %d", src.asked, len(src.values))
+	}
+	// A reader that jumps about reads what it asks for, and no more.
+	src.asked = 0
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		noError(t, x.fill(t.Context(), uint64(2*rng.IntN(100_000)+1), dst[:]))
+	}
+	if src.asked > 200*len(dst)+directRows {
+		t.Errorf("%d rows were read for %d", src.asked, 200*len(dst))
+	}
+}
+
+func TestFailuresAreNotKept(t *testing.T) {
+	src := &list{values: mixed(1000), fail: errors.New("away")}
+	x := newTranslated(src, shifted{})
+	var dst [10]uint64
+	if err := x.fill(t.Context(), 5, dst[:]); !errors.Is(err, src.fail) {
+		t.Fatalf("%v", err)
+	}
+	src.fail = nil
+	noError(t, x.fill(t.Context(), 5, dst[:]))
+	if want := shiftedWant(5, src.values[5]); dst[0] != want {
+		t.Errorf("%x, want %x", dst[0], want)
+	}
+}
+
+func TestTranslatedByManyReaders(t *testing.T) {
+	src := &list{values: mixed(100_000)}
+	x := newTranslated(src, shifted{})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(7, uint64(g)))
+			dst := make([]uint64, 900)
+			from := 0
+			for range 60 {
+				if from+len(dst) > len(src.values) || rng.IntN(5) == 0 {
+					from = rng.IntN(len(src.values) - len(dst))
+				}
+				if err := x.fill(t.Context(), uint64(from), dst); err != nil {
+					t.Error(err)
+					return
+				}
+				for i, v := range dst {
+					if want := shiftedWant(from+i, src.values[from+i]); v != want {
+						t.Errorf("row %d: %x, want %x", from+i, v, want)
+						return
+					}
+				}
+				from += len(dst)
+			}
+		})
+	}
+	wg.Wait()
+}
