@@ -15,6 +15,7 @@ type Members struct {
 
 	frag   fri.FragID
 	it     offsets // of the current entry, if it has a bitmap
+	left   uint64  // values of it that were not given yet
 	at, to uint64  // of a whole fragment: the next offset, and its row count
 	buf    []uint32
 }
@@ -55,6 +56,7 @@ func (m *Members) enter(e *Entry, skip uint64) {
 		return
 	}
 	m.it, m.at, m.to = e.Bitmap.ManyIterator(), 0, 0
+	m.left = e.Bitmap.GetCardinality() - skip
 	if skip == 0 {
 		return
 	}
@@ -105,6 +107,9 @@ func (m *Members) Next(dst []fri.RowAddr) int {
 	return n
 }
 
+// maxBuf is how many offsets are taken from a bitmap at a time.
+const maxBuf = 1024
+
 // fill takes addresses of the current entry.
 func (m *Members) fill(dst []fri.RowAddr) int {
 	if m.it == nil {
@@ -115,16 +120,18 @@ func (m *Members) fill(dst []fri.RowAddr) int {
 		m.at += uint64(n)
 		return n
 	}
-	if m.buf == nil {
-		m.buf = make([]uint32, 4096)
+	if m.left == 0 {
+		m.it = nil
+		return 0
 	}
-	n := m.it.NextMany(m.buf[:min(len(dst), len(m.buf))])
+	k := int(min(m.left, maxBuf, uint64(len(dst))))
+	if len(m.buf) < k {
+		m.buf = make([]uint32, k)
+	}
+	n := m.it.NextMany(m.buf[:k])
 	for i, v := range m.buf[:n] {
 		dst[i] = fri.Addr(m.frag, v)
 	}
-	if n == 0 {
-		m.it = nil
-		m.at, m.to = 0, 0
-	}
+	m.left -= uint64(n)
 	return n
 }

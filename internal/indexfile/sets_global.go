@@ -3,6 +3,7 @@ package indexfile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -119,17 +120,16 @@ func (c *globalCursor) Unknown() []fri.FragID {
 	return c.w.Unknown()
 }
 
-// take appends up to limit members of a row's set and returns how many there were.
+// take appends up to limit members of a row's set and returns how many there were: 0 at its end.
 func (b *Batch) take(w *addrset.Members, row uint64, limit int) int {
-	limit = min(limit, batchRows)
 	if limit <= 0 {
 		return 0
 	}
 	from := len(b.Addrs)
-	if cap(b.Addrs)-from < limit {
-		b.Addrs = append(make([]fri.RowAddr, 0, from+limit), b.Addrs...)
+	if cap(b.Addrs)-from < min(limit, 512) {
+		b.Addrs = slices.Grow(b.Addrs, min(limit, max(from, 512)))
 	}
-	n := w.Next(b.Addrs[from : from+limit])
+	n := w.Next(b.Addrs[from:min(from+limit, cap(b.Addrs))])
 	b.Addrs = b.Addrs[:from+n]
 	for range n {
 		b.Rows = append(b.Rows, row)
