@@ -113,13 +113,18 @@ func TestListingIsCheap(t *testing.T) {
 				if got := k["data"] + k["_deletions"]; got > 0 {
 					t.Errorf("%d requests for data and deletion files", got)
 				}
-				for call := range st.Calls() {
+				// segment.json looks into the tail of each index file, once for all versions that have it.
+				tails := 0
+				for call, n := range st.Calls() {
 					payload := strings.HasPrefix(call.Name, "_indices/") && !strings.HasSuffix(call.Name, "/details.binpb") && call.Method != "List"
+					if payload && (!stat || n > 6) {
+						t.Errorf("index file read: %v, %d times", call, n)
+					}
 					if payload {
-						t.Errorf("index file read: %v", call)
+						tails += n
 					}
 				}
-				if got := k["_indices"]; got > 2*versions {
+				if got := k["_indices"] - tails; got > 2*versions {
 					t.Errorf("%d requests for %d histories", got, versions)
 				}
 				if got := k["_fri"]; !stat && got > 0 {

@@ -166,7 +166,7 @@ func (n version) composedDir(l *loaded) *dir {
 		out := &listing{}
 		if l.refusal != nil {
 			var es problems
-			for _, name := range []string{"composed.csv", "composed.json"} {
+			for _, name := range []string{"composed.csv", "composed.json", "needed.json"} {
 				out.leaveOut(&es, name, l.refusal)
 			}
 			out.add("ERROR.json", n.errorFile("fri/scan", l.mtime, es))
@@ -174,6 +174,7 @@ func (n version) composedDir(l *loaded) *dir {
 		}
 		out.add("composed.csv", n.composedFile(l))
 		out.add("composed.json", n.doc(l, "fri/scan/composed.json", C2, n.composedJSON))
+		out.add("needed.json", n.doc(l, "fri/scan/needed.json", C2, n.neededJSON))
 		return out, nil
 	}}
 }

@@ -62,6 +62,8 @@ func (t *Tree) caches() []namedCache {
 		{"blocks", CacheStats{Entries: blocks.Entries, Bytes: blocks.Used, Limit: blocks.Budget, Misses: nonNegative(blocks.Loads)}},
 		{"files", t.files.stats()},
 		{"documents", t.docs.stats()},
+		{"remapped", t.remaps.stats()},
+		{"reserialised", t.made.stats()},
 	}
 }
 

@@ -234,29 +234,3 @@ func (e *enc) frags(v []fri.FragID) {
 		}
 	})
 }
-
-// segmentJSON is indices/<name>/<uuid>/segment.json: the entry, decoded, unknown fields included, and what it means.
-func (n version) segmentJSON(ctx context.Context, index string, i int) (*document, error) {
-	l, h, err := n.loadHistory(ctx)
-	if err != nil {
-		return nil, err
-	}
-	_, li, s, err := n.segment(ctx, index, i)
-	if err != nil {
-		return nil, err
-	}
-	f := factsOf(l, h, li).segments[i]
-	j := newJSONDoc()
-	j.Members(func(e *enc) {
-		e.K("manifest_version").Uint(n.number())
-		e.K("entry").Obj(func() { e.indexMembers(l, s.ix) })
-		e.K("system").Bool(systemEntry(s.ix))
-		e.K("domain").Str(f.domain)
-		e.K("domain_reason").Str(f.why)
-		e.K("uuid_error").Err(s.ix.UUIDErr)
-	})
-	j.Object("coverage")
-	j.segmentFacts(h.h, &f)
-	j.End()
-	return j.Done(), nil
-}

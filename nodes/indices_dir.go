@@ -88,9 +88,9 @@ func (at segmentAt) dir(l *loaded, rel string) *dir {
 			return nil, err
 		}
 		out := &listing{}
-		out.add("segment.json", n.doc(l, rel+"/segment.json", C1, func(ctx context.Context) (*document, error) {
-			return n.segmentJSON(ctx, at.index, at.i)
-		}))
+		key := at.key("")
+		out.add("segment.json", &docFile{base: n.base(rel+"/segment.json", key, l.mtime), t: n.t, class: C1,
+			build: func(ctx context.Context) (*document, error) { return at.segmentJSON(ctx) }})
 		var es problems
 		if why := storedImpossible(s.ix); why != nil {
 			out.leaveOut(&es, "stored", why)
@@ -100,13 +100,33 @@ func (at segmentAt) dir(l *loaded, rel string) *dir {
 		if !systemEntry(s.ix) {
 			if why := at.remapRefused(ctx, l, s); why != nil {
 				out.leaveOut(&es, "remapped", why)
+				out.leaveOut(&es, "scan", why)
 			} else {
 				out.add("remapped", at.remappedDir(l, rel+"/remapped", 0, 0))
+				if addressDomain(l.m, s.ix) {
+					out.add("scan", at.scanDir(l, rel+"/scan"))
+				}
 			}
 		}
 		if len(es) > 0 {
 			out.add("ERROR.json", n.errorFile(rel, l.mtime, es))
 		}
+		return out, nil
+	}}
+}
+
+// scanDir is scan/ of a segment that stores addresses.
+func (at segmentAt) scanDir(l *loaded, rel string) *dir {
+	return &dir{base: at.n.base(rel, at.n.key(), l.mtime), list: func(ctx context.Context) (*listing, error) {
+		l, _, err := at.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out := &listing{}
+		out.add("addresses.csv", at.addressesFile(l, rel+"/addresses.csv"))
+		key := at.key("")
+		out.add("summary.json", &docFile{base: at.n.base(rel+"/summary.json", key, l.mtime), t: at.n.t, class: C2,
+			build: func(ctx context.Context) (*document, error) { return at.summaryJSON(ctx, key) }})
 		return out, nil
 	}}
 }

@@ -122,13 +122,71 @@ func (f *remapFile) hold(ctx context.Context) (h *held, fresh bool, err error) {
 		return nil, false, fault.New("open", f.path, fault.Unavailable, "the remapped file does not stay in the cache; raise --memory")
 	}
 	if told, ok := t.sizes.peek(f.id); !ok {
-		t.sizes.put(f.id, h.size, 128)
+		f.tell(ctx, h.size)
 	} else if told != h.size {
 		h.release()
+		f.untell(ctx)
 		return nil, false, fault.New("open", f.path, fault.Stale,
 			"what this file is made from has changed: it has %d bytes now, and had %d when its size was told", h.size, told)
 	}
 	return h, loaded.Load(), nil
+}
+
+// shared names the size of a remapped file that is the same in all versions: it depends on the stored file alone. ok is
+// false for the other kinds.
+func (f *remapFile) shared(ctx context.Context) (id uint64, ok bool) {
+	if f.how != indexfile.Flat && f.how != indexfile.InPlace {
+		return 0, false
+	}
+	l, s, err := f.at.get(ctx)
+	if err != nil {
+		return 0, false
+	}
+	loc, err := f.at.locator(l, s)(ctx, f.file.path)
+	if err != nil {
+		return 0, false
+	}
+	return f.at.n.t.inode(loc.URI(), "remapped size "+s.ix.Type+" "+strconv.FormatInt(f.file.size, 10)+f.key[len(f.at.n.key()):]), true
+}
+
+// told gives the size that was told before, for this version or another one with the same stored file.
+func (f *remapFile) told(ctx context.Context) (int64, bool) {
+	sizes := f.at.n.t.sizes
+	if size, ok := sizes.peek(f.id); ok {
+		return size, true
+	}
+	id, ok := f.shared(ctx)
+	if !ok {
+		return 0, false
+	}
+	size, ok := sizes.peek(id)
+	if ok {
+		sizes.put(f.id, size, 128)
+	}
+	return size, ok
+}
+
+// tell remembers the size.
+func (f *remapFile) tell(ctx context.Context, size int64) {
+	sizes := f.at.n.t.sizes
+	sizes.put(f.id, size, 128)
+	if id, ok := f.shared(ctx); ok {
+		sizes.put(id, size, 128)
+	}
+}
+
+// untell has looking the name up again give another node, after a size turned out to be that of another stored file.
+func (f *remapFile) untell(ctx context.Context) {
+	t := f.at.n.t
+	id, ok := f.shared(ctx)
+	if !ok {
+		return
+	}
+	t.sizes.forget(func(k uint64) bool { return k == id || k == f.id })
+	mark := f.at.mark(f.file.path)
+	if o, ok := t.opened.peek(mark); ok {
+		t.opened.put(mark, openedObject{object: o.object, replaced: true}, 256)
+	}
 }
 
 // made gives a re-serialised file: as a job made it before, or by a job. Where it has left the cache, the job runs

@@ -20,6 +20,16 @@ func (at segmentAt) remapRefused(ctx context.Context, l *loaded, s *segment) err
 	if domain, why := indexfile.Domain(l.m, s.ix); domain == indexfile.DomainUnknown {
 		return fault.New("nodes.Remapped", at.n.path, fault.Unsupported, "what the index stores is not known: %s", why)
 	}
+	if s.ix.Type != "" {
+		return nil
+	}
+	files, err := at.n.storedFiles(ctx, l, s.ix)
+	if err != nil {
+		return nil //nolint:nilerr // listing stored/ or remapped/ tells
+	}
+	if at.layout(l, s, files).Type == "" {
+		return fault.New("nodes.Remapped", at.n.path, fault.Unsupported, "the index entry has no details, and its files are those of no known type")
+	}
 	return nil
 }
 
@@ -104,8 +114,8 @@ func (f *remapFile) peek() (Attr, bool) {
 
 // Attr implements Node.
 func (f *remapFile) Attr(ctx context.Context) (Attr, error) {
-	if a, ok := f.peek(); ok {
-		return a, nil
+	if size, ok := f.told(ctx); ok {
+		return f.attr(size), nil
 	}
 	h, _, err := f.hold(ctx)
 	if err != nil {

@@ -95,16 +95,26 @@ written to the dataset. Everything is computed when it is read.
                  status.json    which of them are still needed, by whom, since when
                  transitions/0001/mapping.csv    old row address -> new row address, one line per old row
                  scan/composed.csv               every old address -> where it is in version N
-               indices/<name>/  index.json, and per segment its metadata and its files as stored
+                 scan/needed.json                which rewrites the addresses in the index files need
+               indices/<name>/  index.json, and per segment (<uuid>/)
+                 segment.json   its metadata, and what its files hold
+                 stored/        its files, byte for byte
+                 remapped/      the same files with each row address translated to where the row is in
+                                version N; a row that is gone has a placeholder, fragment 4294967294
+                 scan/addresses.csv              every stored address, and what became of it
+                 scan/summary.json               counts of them; whether they need the rewrites
   .frifs/                       how this mount is doing: status.json, errors.jsonl, metrics
 
 A row address is fragment * 2^32 + offset. Outcomes: same, moved, deleted_now (still there, but a
 deletion file names it), dropped (deleted before a rewrite), dangling (its fragment is gone and no
-record says where to), out_of_range, unresolved (a record that is needed cannot be used).
-ERROR.json in a directory says what cannot be shown there, and why. Listing is cheap; files below
-scan/ may have to read rows before their size is known.
+record says where to), out_of_range, unresolved (a record that is needed cannot be used). An entry of
+an index is covered where its index answers for the fragment that its row is in now; readers ignore
+the others. ERROR.json in a directory says what cannot be shown there, and why. Listing is cheap;
+files below scan/, and remapped files of bitmap-like indices, may have to be worked out before their
+size is known.
 
   jq '.transitions[] | {seq, kind, rows}' latest/fri/history.json
   awk -F, '$1 == 4294967298' latest/fri/scan/composed.csv
   jq .advice latest/version.json
+  jq '{needs_fri, outcomes, masked}' latest/indices/*/*/scan/summary.json
 `

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/frifs/frifs/fault"
@@ -111,7 +112,7 @@ func (at segmentAt) recheck(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	loc, err := at.n.t.ds.IndexFile(ctx, l.m, s.ix, file)
+	loc, err := at.locator(l, s)(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -125,10 +126,38 @@ func (at segmentAt) recheck(ctx context.Context, file string) error {
 	return at.verify(file, loc, obj)
 }
 
+// locator finds the stored files of a segment. Where its directory has to be looked for, that is done once.
+func (at segmentAt) locator(l *loaded, s *segment) func(ctx context.Context, path string) (dataset.Location, error) {
+	var mu sync.Mutex // protects dir
+	var dir *dataset.IndexDir
+	return func(ctx context.Context, path string) (dataset.Location, error) {
+		if path == "" || store.CheckName(path) != nil {
+			return dataset.Location{}, fault.New("nodes.Locate", at.n.path, fault.Corrupt, "index file %q is no relative path that stays inside", path)
+		}
+		mu.Lock()
+		d := dir
+		mu.Unlock()
+		if d == nil {
+			found, err := at.n.t.ds.IndexDir(ctx, l.m, s.ix)
+			if err != nil {
+				return dataset.Location{}, err
+			}
+			d = &found
+			mu.Lock()
+			dir = d
+			mu.Unlock()
+		}
+		loc := d.Location
+		loc.Path = store.Join(loc.Path, path)
+		return loc, nil
+	}
+}
+
 // opener opens the stored files of a segment.
 func (at segmentAt) opener(l *loaded, s *segment) func(context.Context, string) (indexfile.Reader, error) {
+	locate := at.locator(l, s)
 	return func(ctx context.Context, path string) (indexfile.Reader, error) {
-		loc, err := at.n.t.ds.IndexFile(ctx, l.m, s.ix, path)
+		loc, err := locate(ctx, path)
 		if err != nil {
 			return nil, err
 		}

@@ -63,13 +63,15 @@ type Tree struct {
 	opened   *flight[uint64, openedObject]               // stored files as they were when last opened, by first inode
 	remaps   *flight[uint64, *held]                      // open remapped files of known size, by content
 	made     *flight[uint64, *held]                      // re-serialised files, by content
+	facts    *flight[string, *fileFacts]                 // what the tails of index files say, by content
+	found    *flight[string, *foundFragments]            // where the addresses of a segment lie, by content
+	lance    *lanceParts                                 // of remapped.lance
 	resolve  func(indexfile.Resolver) indexfile.Resolver // set by tests: takes the place of translation
 	records  *fri.Cache
 	blocks   *rowmap.Cache
 	ring     errorRing
 	jobs     *jobs
 	live     *live
-	lance    *lanceParts // of remapped.lance
 	lastView lastView
 }
 
@@ -112,6 +114,8 @@ func New(ctx context.Context, cfg Config) (*Tree, error) {
 	t.docs = newFlight[uint64, *rendered](cfg.Memory/8, wait, t.now)
 	t.sizes = newFlight[uint64, int64](4<<20, wait, t.now)
 	t.opened = newFlight[uint64, openedObject](4<<20, wait, t.now)
+	t.facts = newFlight[string, *fileFacts](4<<20, wait, t.now)
+	t.found = newFlight[string, *foundFragments](cfg.Memory/16, wait, t.now)
 	t.remaps = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
 	t.made = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
 	t.remaps.drop, t.made.drop = (*held).release, (*held).release
