@@ -49,23 +49,18 @@ func (a *Answers) Keep(i int) bool { return a.Covered[i] && a.Outcome[i].HasAddr
 // segmentResolver is the Resolver of one segment in one version.
 type segmentResolver struct {
 	tr      *translate.Translator
+	live    translate.Live
 	covered *roaring.Bitmap
-	rows    map[fri.FragID]uint64
+	rows    map[fri.FragID]uint64 // of the sources
 }
 
 // NewResolver returns the resolver of a segment: tr translates into the version, covered is the derived coverage of the
 // segment there, live tells row counts.
 func NewResolver(tr *translate.Translator, live translate.Live, covered *roaring.Bitmap) Resolver {
-	r := &segmentResolver{tr: tr, covered: covered, rows: map[fri.FragID]uint64{}}
+	r := &segmentResolver{tr: tr, live: live, covered: covered, rows: map[fri.FragID]uint64{}}
 	for _, s := range tr.Sources() {
 		if s.Rows > 0 {
 			r.rows[s.Frag] = s.Rows
-		}
-	}
-	for it := covered.Iterator(); it.HasNext(); {
-		f := fri.FragID(it.Next())
-		if n, known, ok := live.Rows(f); ok && known {
-			r.rows[f] = n
 		}
 	}
 	return r
@@ -73,6 +68,9 @@ func NewResolver(tr *translate.Translator, live translate.Live, covered *roaring
 
 // Rows implements Resolver.
 func (r *segmentResolver) Rows(f fri.FragID) (uint64, bool) {
+	if n, known, live := r.live.Rows(f); known && live {
+		return n, true
+	}
 	n, ok := r.rows[f]
 	return n, ok
 }

@@ -53,6 +53,9 @@ type Segment struct {
 	DomainWhy string
 	Files     []StoredFile
 	OpenRaw   func(ctx context.Context, path string) (Reader, error)
+	// Rows tells a scan how many rows a fragment has that a set names as a whole, and whether that is known (Resolver.Rows
+	// does). It may be set before files are opened; nil: nothing is known.
+	Rows func(f fri.FragID) (uint64, bool)
 
 	layout *layout   // nil for a type that is not known
 	fts    *ftsFacts // of full text in its present form, else nil

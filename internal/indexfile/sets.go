@@ -21,6 +21,7 @@ type setsFile struct {
 	format addrset.Format
 	cells  *lancefile.Cells
 	nulls  *globalSet // rows whose list is null; nil = none
+	rows   func(fri.FragID) (uint64, bool)
 }
 
 // newSetsFile opens the column that the file's rule names.
@@ -33,7 +34,7 @@ func newSetsFile(ctx context.Context, f *File) (body, error) {
 			"postings of a full-text index without metadata.lance: releases that wrote them are older than 0.39.0, and no file of theirs is known; "+
 				"rebuild the index to have it translated")
 	}
-	s := &setsFile{file: f.lance, name: f.rule.columns[0], format: addrset.Tree}
+	s := &setsFile{file: f.lance, name: f.rule.columns[0], format: addrset.Tree, rows: f.seg.Rows}
 	if f.rule.role == roleNGrams {
 		s.format = addrset.Treemap64
 	}
@@ -52,7 +53,7 @@ func newSetsFile(ctx context.Context, f *File) (body, error) {
 		return nil, err
 	}
 	if f.rule.role == roleBitmaps {
-		s.nulls, err = findGlobalSet(f.lance, "lance:label_list_nulls")
+		s.nulls, err = findGlobalSet(f, "lance:label_list_nulls")
 	}
 	return s, err
 }
@@ -192,7 +193,7 @@ func (c *setCursor) Next(ctx context.Context, b *Batch, limit int) error {
 				}
 			}
 			if x := c.ahead[0]; x != nil {
-				c.w = x.Members(nil)
+				c.w = x.Members(c.s.rows)
 				c.w.Skip(c.member)
 			}
 			c.ahead = c.ahead[1:]

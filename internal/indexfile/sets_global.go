@@ -22,10 +22,12 @@ type globalSet struct {
 	file   *lancefile.File
 	key    string
 	number int
+	rows   func(fri.FragID) (uint64, bool) // as Segment.Rows
 }
 
 // findGlobalSet looks for the set that a metadata key names; nil where the file has no such key.
-func findGlobalSet(f *lancefile.File, key string) (*globalSet, error) {
+func findGlobalSet(file *File, key string) (*globalSet, error) {
+	f := file.lance
 	v, ok := f.Metadata(key)
 	if !ok {
 		return nil, nil
@@ -35,7 +37,7 @@ func findGlobalSet(f *lancefile.File, key string) (*globalSet, error) {
 		return nil, fault.New("indexfile.Open", "", fault.Corrupt,
 			"schema metadata %s says global buffer %.40q; the file has the buffers 0 (its schema) to %d", key, v, f.GlobalBuffers()-1)
 	}
-	g := &globalSet{f, key, int(n)}
+	g := &globalSet{f, key, int(n), file.seg.Rows}
 	if _, size := f.GlobalBuffer(g.number); size > maxSet {
 		return nil, fault.New("indexfile.Open", "", fault.TooLarge, "%s of %d bytes; the limit is %d", g.place(), size, maxSet)
 	}
@@ -104,7 +106,7 @@ func (c *globalCursor) Next(ctx context.Context, b *Batch, limit int) error {
 		if err != nil {
 			return err
 		}
-		c.w = s.Members(nil)
+		c.w = s.Members(c.g.rows)
 		c.w.Skip(c.member)
 	}
 	b.take(c.w, NoRow, limit)

@@ -37,7 +37,7 @@ func newZonesFile(ctx context.Context, f *File) (body, error) {
 		}
 	}
 	var err error
-	z.nulls, err = findGlobalSet(f.lance, "null_bitmap")
+	z.nulls, err = findGlobalSet(f, "null_bitmap")
 	return z, err
 }
 
