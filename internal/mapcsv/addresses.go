@@ -250,11 +250,10 @@ func (r *addressReader) more(ctx context.Context) (bool, error) {
 // pass comes to a point: within the open file, at the start of the next, or anywhere where none is open yet.
 func (r *addressReader) pass(ctx context.Context, p *addressPoint) error {
 	if r.c != nil {
-		within := p.file == r.file
-		if r.byte != p.byte || (within && r.c.Position() != p.pos) {
+		switch {
+		case r.byte != p.byte:
 			return r.changed()
-		}
-		if within {
+		case p.file == r.file:
 			return nil
 		}
 		r.release()
