@@ -31,6 +31,7 @@ func (at segmentAt) found(ctx context.Context) (*foundFragments, error) {
 	if err != nil {
 		return nil, err
 	}
+	sc.seg.Rows = nil // what a version knows of a fragment's rows is nothing that the files say
 	dir, err := at.n.t.ds.IndexDir(ctx, sc.l.m, sc.s.ix)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,7 @@ func (at segmentAt) scan(ctx context.Context, key string) (*segmentScan, error) 
 		return nil, err
 	}
 	out := &segmentScan{at: at, l: l, h: h, s: s, seg: at.layout(l, s, files), resolver: r}
+	out.seg.Rows = r.Rows
 	for _, f := range files {
 		how, err := out.seg.How(f.path)
 		out.files = append(out.files, scannedFile{f, how, err})
