@@ -19,15 +19,19 @@ type runner struct {
 	ctx       context.Context // ends when the mount ends
 	grace     time.Duration   // life of a request after its caller was interrupted
 	onPanic   func(value any, stack []byte)
+	onStall   func(stall)  // told of work that did not notice the end of its time
 	running   atomic.Int64 // workers at work
 	abandoned atomic.Int64 // workers whose request has been answered without them
+	stalls    atomic.Int64 // requests answered without their worker because of the time
+	dumped    atomic.Int64 // when stacks were last looked at, in Unix nanoseconds
 }
 
 // run calls work in a goroutine of its own with a context that ends after limit, and returns work's error. When the
 // time is over it returns fault.TimedOut, whether or not work has noticed; when caller ends (the client took a
 // signal) it waits for the grace period and returns fault.Cancelled. finished reports whether work has returned:
-// while it has not, the memory it writes to must not be used again. A panic in work becomes an error.
-func (r *runner) run(caller context.Context, op string, limit time.Duration, work func(context.Context) error) (finished bool, err error) {
+// while it has not, the memory it writes to must not be used again. A panic in work becomes an error. where names the
+// file for the report of a stall.
+func (r *runner) run(caller context.Context, op string, where func() string, limit time.Duration, work func(context.Context) error) (finished bool, err error) {
 	if r.abandoned.Load() >= maxAbandoned {
 		return true, fault.New("fs."+op, "", fault.TimedOut, "%d earlier requests are still stuck", maxAbandoned)
 	}
@@ -40,10 +44,12 @@ func (r *runner) run(caller context.Context, op string, limit time.Duration, wor
 		returned
 	)
 	var state atomic.Int32
+	var worker atomic.Uint64 // its goroutine
 	done := make(chan error, 1)
 	r.running.Add(1)
 	go func() {
 		var werr error
+		worker.Store(goroutineID())
 		defer func() {
 			if v := recover(); v != nil {
 				stack := debug.Stack()
@@ -75,6 +81,9 @@ func (r *runner) run(caller context.Context, op string, limit time.Duration, wor
 			if !state.CompareAndSwap(working, left) {
 				r.abandoned.Add(-1)
 				return true, fault.New("fs."+op, "", kind, "%s", why)
+			}
+			if kind == fault.TimedOut {
+				r.stalled(op, where, limit, worker.Load())
 			}
 			return false, fault.New("fs."+op, "", kind, "%s", why)
 		}

@@ -3,9 +3,12 @@ package fs
 import (
 	"bufio"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/frifs/frifs/fault"
 )
 
 // Check is one thing that a mount needs or gains from.
@@ -21,7 +24,7 @@ type Check struct {
 func Doctor() []Check {
 	root := os.Geteuid() == 0
 	return []Check{
-		checkOS(), checkKernel(), checkFuseDevice(root), checkHelper(root),
+		checkOS(), checkKernel(), checkContainer(root), checkFuseDevice(root), checkHelper(root),
 		checkAllowOther(root), checkReadAheadRight(), checkPassthrough(root),
 	}
 }
@@ -87,21 +90,41 @@ func checkHelper(root bool) Check {
 	return c
 }
 
+// fuseConf is the configuration of fusermount3.
+const fuseConf = "/etc/fuse.conf"
+
+// allowsOther reports whether the configuration lets users who are not root share their mounts.
+func allowsOther(conf string) bool {
+	f, err := os.Open(conf)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		if strings.TrimSpace(sc.Text()) == "user_allow_other" {
+			return true
+		}
+	}
+	return false
+}
+
+// checkAllowed refuses what fusermount3 would refuse with fewer words.
+func checkAllowed(opt Options, root bool, conf string) error {
+	if (!opt.AllowOther && !opt.AllowRoot) || root || allowsOther(conf) {
+		return nil
+	}
+	return fault.New("fs.Mount", "", fault.Denied,
+		"only root may share mounts with other users unless %s says so: add the line user_allow_other to it as root, or mount without --allow-other and --allow-root", conf)
+}
+
 func checkAllowOther(root bool) Check {
 	c := Check{Name: "access for other users", Detail: "user_allow_other in /etc/fuse.conf"}
 	if root {
 		c.OK, c.Detail = true, "root may share its mounts"
 		return c
 	}
-	f, err := os.Open("/etc/fuse.conf")
-	if err == nil {
-		defer f.Close()
-		for sc := bufio.NewScanner(f); sc.Scan(); {
-			if strings.TrimSpace(sc.Text()) == "user_allow_other" {
-				c.OK = true
-				return c
-			}
-		}
+	if c.OK = allowsOther(fuseConf); c.OK {
+		return c
 	}
 	c.Detail += " is not set: only you will see your mounts"
 	c.Fix = "add the line user_allow_other to /etc/fuse.conf if other users should"
@@ -116,6 +139,70 @@ func checkReadAheadRight() Check {
 		c.Fix = "nothing needs to be done; after mounting, root may write 1024 to /sys/class/bdi/<major:minor>/read_ahead_kb"
 	}
 	return c
+}
+
+// checkContainer looks for what containers withhold. They keep the right to mount from root; another user mounts by
+// fusermount3, which needs it too.
+func checkContainer(root bool) Check {
+	c := Check{Name: "right to mount", Needed: root && runtime.GOOS == "linux", OK: true, Detail: "not in a container"}
+	if runtime.GOOS != "linux" {
+		c.Detail = "decided by " + runtime.GOOS
+		return c
+	}
+	if in := container("/"); in != "" {
+		c.Detail = "in a container (" + in + ")"
+	}
+	if !root {
+		c.Detail += "; mounting by fusermount3"
+		return c
+	}
+	if c.OK = mayMount("/"); !c.OK {
+		c.Detail += ", without the capability SYS_ADMIN"
+		c.Fix = "start the container with: --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor=unconfined (Kubernetes: securityContext.privileged: true, or a FUSE device plugin)"
+	}
+	return c
+}
+
+// container names the kind of container that the system below root is, "" for none that is known.
+func container(root string) string {
+	there := func(name string) bool {
+		_, err := os.Stat(filepath.Join(root, name))
+		return err == nil
+	}
+	switch {
+	case there(".dockerenv"):
+		return "Docker"
+	case there("run/.containerenv"):
+		return "Podman"
+	}
+	b, err := os.ReadFile(filepath.Join(root, "proc/1/cgroup"))
+	if err != nil {
+		return ""
+	}
+	for _, kind := range []struct{ word, name string }{
+		{"kubepods", "Kubernetes"}, {"libpod", "Podman"}, {"/docker", "Docker"}, {"/lxc", "LXC"},
+	} {
+		if strings.Contains(string(b), kind.word) {
+			return kind.name
+		}
+	}
+	return ""
+}
+
+// mayMount reports whether this process has the capability to mount; true where that cannot be known.
+func mayMount(root string) bool {
+	const sysAdmin = 21
+	b, err := os.ReadFile(filepath.Join(root, "proc/self/status"))
+	if err != nil {
+		return true
+	}
+	_, after, ok := strings.Cut(string(b), "CapEff:")
+	if !ok {
+		return true
+	}
+	line, _, _ := strings.Cut(after, "\n")
+	caps, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return err != nil || caps&(1<<sysAdmin) != 0
 }
 
 // checkKernel looks at the release of the kernel. FUSE in Linux 4.20 and later reads 1 MiB at a time.

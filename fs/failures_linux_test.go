@@ -118,6 +118,12 @@ func TestHangingReadEndsInTime(t *testing.T) {
 	if _, err = os.ReadFile(s.path("bad/hang")); !errors.Is(err, syscall.ETIMEDOUT) || time.Since(begin) > time.Second {
 		t.Errorf("the second read took %v: %v; want the remembered failure", time.Since(begin), err)
 	}
+	if err := s.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	if l := s.line(t); !strings.Contains(l, "Abandoned:1 Stalls:1 ") {
+		t.Errorf("stats %q, want one stall", l)
+	}
 	if n := s.freshCalls(t)["hang.reads"]; n != 1 {
 		t.Errorf("two failing reads by the client made %d reads below, want 1", n)
 	}

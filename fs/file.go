@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	gofs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -117,24 +118,43 @@ var (
 // answered. go-fuse's buffer dest is not used: work that is left behind at the time bound still writes to its
 // buffer, and dest would by then belong to another request.
 func (h *fileHandle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	begin := time.Now()
+	buf, err := h.read(ctx, len(dest), off)
+	if h.f.m.opt.OnRead != nil {
+		a := Access{Time: begin, Path: h.f.path(), Offset: off, Asked: len(dest), Took: time.Since(begin), Err: err}
+		if buf != nil {
+			a.Given = buf.Size()
+		}
+		h.f.m.opt.OnRead(a)
+	}
+	switch {
+	case err != nil:
+		return nil, errno(err)
+	case buf == nil:
+		return fuse.ReadResultData(nil), 0
+	}
+	return buf, 0
+}
+
+// read fills a buffer with up to want bytes from off on; nil where there are none.
+func (h *fileHandle) read(ctx context.Context, want int, off int64) (*buffer, error) {
 	m := h.f.m
-	want := len(dest)
 	if off < 0 {
-		return nil, syscall.EINVAL
+		return nil, fault.New("fs.read", "", fault.Invalid, "negative offset %d", off)
 	}
 	if off >= h.size || want == 0 {
-		return fuse.ReadResultData(nil), 0
+		return nil, nil
 	}
 	if rest := h.size - off; int64(want) > rest {
 		want = int(rest)
 	}
 	key := failureKey{ino: h.f.ino, op: "read"}
 	if err := m.memory.recall(key, off, off+int64(want)); err != nil {
-		return nil, errno(err)
+		return nil, err
 	}
 	buf := m.buffers.get(want)
 	var got int
-	finished, err := m.runner.run(ctx, "read", m.opt.OpTimeout/2, func(ctx context.Context) error {
+	finished, err := m.runner.run(ctx, "read", h.f.path, m.opt.OpTimeout/2, func(ctx context.Context) error {
 		n, err := h.h.ReadAt(ctx, buf.data, off)
 		got = n
 		return err
@@ -143,7 +163,7 @@ func (h *fileHandle) Read(ctx context.Context, dest []byte, off int64) (fuse.Rea
 		// buf and got still belong to the worker.
 		m.memory.read(key, off, want, 0, err)
 		m.failed("read", h.f.path, err)
-		return nil, errno(err)
+		return nil, err
 	}
 	if err == nil && got < want {
 		// Never short before the end: the kernel would shrink the file for good.
@@ -153,9 +173,9 @@ func (h *fileHandle) Read(ctx context.Context, dest []byte, off int64) (fuse.Rea
 		buf.Done()
 		m.memory.read(key, off, want, max(got, 0), err)
 		m.failed("read", h.f.path, err)
-		return nil, errno(err)
+		return nil, err
 	}
-	return buf, 0
+	return buf, nil
 }
 
 // Release closes the handle.

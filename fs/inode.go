@@ -113,10 +113,19 @@ func (m *mount) fillAttr(out *fuse.Attr, a nodes.Attr) {
 	out.Mode = a.Perm & 0o7777
 	switch a.Type {
 	case nodes.TypeDir:
+		if m.opt.DirMode != 0 {
+			out.Mode = m.opt.DirMode & 0o777
+		}
+		if m.opt.AllowRoot && !m.opt.AllowOther && kernelIno(a.Ino) == m.root.ino {
+			out.Mode &= 0o700
+		}
 		out.Mode |= syscall.S_IFDIR
 	case nodes.TypeLink:
 		out.Mode |= syscall.S_IFLNK
 	default:
+		if m.opt.FileMode != 0 {
+			out.Mode = m.opt.FileMode & 0o777
+		}
 		out.Mode |= syscall.S_IFREG
 	}
 	out.Ino = kernelIno(a.Ino)

@@ -35,9 +35,15 @@ type mount struct {
 
 func newMount(ctx context.Context, root nodes.Dir, opt Options) *mount {
 	m := &mount{opt: opt.withDefaults(), owner: owner()}
+	if m.opt.UID != nil {
+		m.owner.Uid = *m.opt.UID
+	}
+	if m.opt.GID != nil {
+		m.owner.Gid = *m.opt.GID
+	}
 	m.inodes = newInodes(m.opt.InodeLimit)
 	m.memory = newMemory(m.opt.RememberFor, time.Now)
-	m.runner = runner{ctx: ctx, grace: m.opt.InterruptGrace, onPanic: m.panicked}
+	m.runner = runner{ctx: ctx, grace: m.opt.InterruptGrace, onPanic: m.panicked, onStall: m.stalled}
 	m.backing.off.Store(m.opt.NoPassthrough)
 	m.root = &dirInode{}
 	m.root.m, m.root.ino, m.root.stable = m, kernelIno(root.Ino()), false
@@ -48,6 +54,11 @@ func newMount(ctx context.Context, root nodes.Dir, opt Options) *mount {
 
 func (m *mount) panicked(value any, stack []byte) {
 	m.opt.Logger.Error("panic in a request; only this request fails", "panic", fmt.Sprint(value), "stack", string(stack))
+}
+
+func (m *mount) stalled(s stall) {
+	m.opt.Logger.Error("a request was answered without its work, which did not end in time", "op", s.op, "path", s.path,
+		"limit", s.limit.String(), "stack", s.stack)
 }
 
 // limit is the time promised for a node's attributes.
@@ -66,7 +77,7 @@ func (m *mount) request(ctx context.Context, op string, ino uint64, name string,
 	if err := m.memory.recall(key, 0, 1); err != nil {
 		return err
 	}
-	_, err := m.runner.run(ctx, op, promised/2, work)
+	_, err := m.runner.run(ctx, op, path, promised/2, work)
 	if err != nil {
 		m.memory.request(key, err)
 		m.failed(op, path, err)
@@ -110,6 +121,7 @@ func (m *mount) rawFileSystem() (fuse.RawFileSystem, *fuse.MountOptions) {
 		FsName:            m.opt.Source,
 		Name:              "frifs",
 		Options:           []string{"default_permissions"},
+		AllowOther:        m.opt.AllowOther || m.opt.AllowRoot,
 		MaxBackground:     64,
 		MaxWrite:          maxRequest,
 		MaxReadAhead:      m.opt.MaxReadAhead,
@@ -162,6 +174,9 @@ func Mount(ctx context.Context, root nodes.Dir, mountpoint string, opt Options) 
 	if err := checkDevice(); err != nil {
 		return nil, err
 	}
+	if err := checkAllowed(opt, os.Geteuid() == 0, fuseConf); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	m := newMount(ctx, root, opt)
 	raw, mo := m.rawFileSystem()
@@ -208,6 +223,7 @@ type Stats struct {
 	Inodes    int // inodes that the kernel may hold
 	Running   int // requests at work
 	Abandoned int // workers that went on past the end of their request
+	Stalls    int // requests answered at the end of their time without their worker, since the start
 	Passed    int // opens that the kernel was left to read by itself, since the start
 }
 
@@ -217,6 +233,7 @@ func (s *Server) Stats() Stats {
 		Inodes:    s.m.inodes.count(),
 		Running:   int(s.m.runner.running.Load()),
 		Abandoned: int(s.m.runner.abandoned.Load()),
+		Stalls:    int(s.m.runner.stalls.Load()),
 		Passed:    int(s.m.backing.passed.Load()),
 	}
 }

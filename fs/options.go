@@ -19,6 +19,17 @@ type Options struct {
 	// Force clears a stale mount found at the mountpoint instead of refusing it.
 	Force bool
 
+	// AllowOther lets other users than the one who mounts use the mount. For one who is not root /etc/fuse.conf has to
+	// permit it.
+	AllowOther bool
+	// AllowRoot lets root use the mount, and no other user. It needs the same permission: the kernel lets everybody in,
+	// and the mode of the mount's root keeps all but the owner and root out.
+	AllowRoot bool
+	// UID and GID are whom all nodes belong to; nil is who mounts.
+	UID, GID *uint32
+	// FileMode and DirMode replace the permission bits of files and directories; 0 leaves those of the tree.
+	FileMode, DirMode uint32
+
 	// OpTimeout is the bound promised for opening and reading files and for the size of a C2 file (60 s); half of
 	// it is given to the work inside one request.
 	OpTimeout time.Duration
@@ -50,6 +61,9 @@ type Options struct {
 	// OnError is called for each failed request that says something about the data (not for absent names,
 	// interrupts and attempts to write). It must return at once and be safe for concurrent use.
 	OnError func(Failure)
+	// OnRead is called for each answered read of a file, if it is not nil. It must return at once and be safe for
+	// concurrent use. It sees all reads, so NoPassthrough is set with it.
+	OnRead func(Access)
 	// DebugFUSE logs every request and answer.
 	DebugFUSE bool
 
@@ -57,6 +71,17 @@ type Options struct {
 	writable bool
 	// byHelper mounts through fusermount3 although root could do without, so that tests see that way too.
 	byHelper bool
+}
+
+// Access is one read of a file as the kernel asked for it. What the kernel has cached it does not ask for.
+type Access struct {
+	Time   time.Time // when it was asked
+	Path   string    // in the mount, without a leading slash
+	Offset int64
+	Asked  int // bytes
+	Given  int // bytes; fewer than asked only at the end of the file, or with Err
+	Took   time.Duration
+	Err    error
 }
 
 // Failure is one failed request.
@@ -84,6 +109,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxReadAhead <= 0 {
 		o.MaxReadAhead = 1 << 20
+	}
+	if o.OnRead != nil {
+		o.NoPassthrough = true
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

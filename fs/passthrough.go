@@ -38,19 +38,6 @@ type backing struct {
 	server *fuse.Server // set before the first request is served
 }
 
-// accepts asks the kernel whether it would read from fd by itself. go-fuse registers the descriptor again; but where
-// its own attempt fails it gives up on all files, and mixes both kinds of opens of those that are open.
-func (b *backing) accepts(fd int) bool {
-	id, errno := b.server.RegisterBackingFd(&fuse.BackingMap{Fd: int32(fd)})
-	switch errno {
-	case 0:
-		return b.server.UnregisterBackingFd(id) == 0
-	case syscall.EPERM, syscall.ENOTTY, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EINVAL:
-		b.off.Store(true) // not this file: the kernel's age, or our rights
-	}
-	return false
-}
-
 // localOpen is a descriptor of the file that may hold a node's bytes, with what it was when it was opened.
 type localOpen struct {
 	file *os.File

@@ -2,9 +2,24 @@ package fs
 
 import (
 	"os"
+	"syscall"
 
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 )
+
+// accepts asks the kernel whether it would read from fd by itself. go-fuse registers the descriptor again; but where
+// its own attempt fails it gives up on all files, and mixes both kinds of opens of those that are open.
+func (b *backing) accepts(fd int) bool {
+	id, errno := b.server.RegisterBackingFd(&fuse.BackingMap{Fd: int32(fd)})
+	switch errno {
+	case 0:
+		return b.server.UnregisterBackingFd(id) == 0
+	case syscall.EPERM, syscall.ENOTTY, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EINVAL:
+		b.off.Store(true) // not this file: the kernel's age, or our rights
+	}
+	return false
+}
 
 // Filesystem types (statfs) that lie on this machine and that golang.org/x/sys does not name.
 const (

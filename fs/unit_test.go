@@ -13,9 +13,11 @@ import (
 
 func TestRunnerBounds(t *testing.T) {
 	var panics atomic.Int64
+	stalls := make(chan stall, 10)
+	where := func() string { return "some/file" }
 	base, end := context.WithCancel(context.Background())
 	defer end()
-	r := &runner{ctx: base, grace: 60 * time.Millisecond, onPanic: func(any, []byte) { panics.Add(1) }}
+	r := &runner{ctx: base, grace: 60 * time.Millisecond, onPanic: func(any, []byte) { panics.Add(1) }, onStall: func(s stall) { stalls <- s }}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	release := make(chan struct{})
@@ -40,7 +42,7 @@ func TestRunnerBounds(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			limit := 120 * time.Millisecond
-			finished, err := r.run(tc.caller, "test", limit, tc.work)
+			finished, err := r.run(tc.caller, "test", where, limit, tc.work)
 			if finished != tc.finished || fault.KindOf(err) != tc.kind || (err == nil) != (tc.kind == fault.Unknown) {
 				t.Errorf("got %v, %v; want %v, kind %v", finished, err, tc.finished, tc.kind)
 			}
@@ -49,20 +51,26 @@ func TestRunnerBounds(t *testing.T) {
 	if n := r.abandoned.Load(); n != 2 {
 		t.Errorf("abandoned: got %d, want 2", n)
 	}
+	if len(stalls) != 1 || r.stalls.Load() != 1 {
+		t.Fatalf("%d stalls were reported, %d counted; want 1: an interrupt is none", len(stalls), r.stalls.Load())
+	}
+	if s := <-stalls; s.op != "test" || s.path != "some/file" || !strings.Contains(s.stack, "TestRunnerBounds.func") || strings.Count(s.stack, "goroutine ") > 2 {
+		t.Errorf("the stall is reported as %+v; want the stack of its worker", s)
+	}
 	close(release)
 	for deadline := time.Now().Add(2 * time.Second); r.abandoned.Load()+r.running.Load() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("gauges stay at %d, %d", r.abandoned.Load(), r.running.Load())
 		}
 	}
-	if _, err := r.run(context.Background(), "test", time.Second, func(context.Context) error { panic("bug") }); err == nil || !strings.Contains(err.Error(), "bug") {
+	if _, err := r.run(context.Background(), "test", where, time.Second, func(context.Context) error { panic("bug") }); err == nil || !strings.Contains(err.Error(), "bug") {
 		t.Errorf("a panic: got %v", err)
 	}
 	if panics.Load() != 1 {
 		t.Errorf("the panic was not reported")
 	}
 	end()
-	if _, err := r.run(context.Background(), "test", time.Second, obey); !fault.Is(err, fault.Cancelled) {
+	if _, err := r.run(context.Background(), "test", where, time.Second, obey); !fault.Is(err, fault.Cancelled) {
 		t.Errorf("after the mount's end: got %v", err)
 	}
 }
