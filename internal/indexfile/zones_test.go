@@ -1,12 +1,19 @@
 package indexfile
 
 import (
+	"context"
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/dataset"
+	"github.com/frifs/frifs/internal/lancefile/lancetest"
+	"github.com/frifs/frifs/internal/pb"
+	"github.com/frifs/frifs/translate"
 )
 
 var zoneTypes = []string{"ZONEMAP", "BLOOMFILTER"}
@@ -163,4 +170,137 @@ func TestResolveZone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// madeZones is a file of zones, with columns of a type.
+func madeZones(typ string, zones []zone, metadata map[string]string, globals ...lancetest.Buffer) []byte {
+	f := lancetest.File{Major: 2, Minor: 1, Rows: uint64(len(zones)), Metadata: metadata, Globals: globals}
+	for i, name := range zoneColumns() {
+		var b []byte
+		for _, x := range zones {
+			v := [3]uint64{uint64(x.frag), x.start, x.rows}[i]
+			if typ == "uint32" {
+				b = binary.LittleEndian.AppendUint32(b, uint32(v))
+			} else {
+				b = binary.LittleEndian.AppendUint64(b, v)
+			}
+		}
+		bits := len(b) / len(zones) * 8
+		f.Columns = append(f.Columns, lancetest.Column{Name: name, Type: typ, Pages: []lancetest.Page{{
+			Rows: uint64(len(zones)), Buffers: []lancetest.Buffer{lancetest.Bytes(b)}, Encoding: fullZip(bits, len(zones)),
+		}}})
+	}
+	return f.Build().All()
+}
+
+// fullZip is a page of plain values.
+func fullZip(bits, rows int) *pb.PageLayout {
+	width := uint32(bits)
+	return &pb.PageLayout{Layout: &pb.PageLayout_FullZipLayout{FullZipLayout: &pb.PageLayout_FullZip{
+		BitsPerValue: &width, NumItems: uint32(rows), NumVisibleItems: uint32(rows),
+		ValueCompression: lancetest.Flat(bits), Layers: []pb.RepDefLayer{pb.RepDefLayer_REPDEF_ALL_VALID_ITEM},
+	}}}
+}
+
+// byZone is a Resolver for which fragment 1 was divided into 11 and 12, 2 and 3 were joined to 13, 4 is gone, and all
+// else stays. Fragments have 100 rows.
+type byZone struct{}
+
+func (byZone) Rows(fri.FragID) (uint64, bool) { return 100, true }
+
+func (byZone) Resolve(_ context.Context, addrs []fri.RowAddr, a *Answers) error {
+	for i, x := range addrs {
+		a.New[i], a.Outcome[i], a.Covered[i] = x, translate.Same, true
+		o := x.Offset()
+		if o >= 100 {
+			a.Outcome[i], a.Covered[i] = translate.OutOfRange, false
+			continue
+		}
+		switch x.Frag() {
+		case 1:
+			a.Outcome[i] = translate.Moved
+			if a.New[i] = fri.Addr(11, o); o >= 50 {
+				a.New[i] = fri.Addr(12, o-50)
+			}
+		case 2, 3:
+			a.New[i], a.Outcome[i] = fri.Addr(13, o/2+uint32(x.Frag()-2)*50), translate.Moved
+			if o%2 == 1 {
+				a.Outcome[i] = translate.Dropped
+			}
+		case 4:
+			a.Outcome[i], a.Covered[i] = translate.Dangling, false
+		}
+	}
+	return nil
+}
+
+func TestMadeZones(t *testing.T) {
+	stored := []zone{
+		{1, 0, 20}, {1, 20, 20}, {1, 40, 20}, {1, 60, 40}, // the third is divided: 11 and 12 are not covered
+		{2, 0, 1}, {2, 1, 1}, {2, 1, 9}, {3, 90, 10}, {4, 0, 100}, {5, 30, 7}, {5, 90, 100}, {5, 3, 0},
+	}
+	gone := func(x zone) zone { return zone{PlaceholderFragment, x.start, x.rows} }
+	want := []zone{
+		gone(zone{0, 0, 20}), gone(zone{0, 20, 20}), gone(stored[2]), gone(zone{0, 10, 40}),
+		{13, 0, 1}, gone(stored[5]), {13, 1, 4}, {13, 95, 5}, gone(stored[8]), stored[9], {5, 90, 10}, gone(stored[11]),
+	}
+	nulls := set(t, "03000000 01000000"+one+"02000000"+one+"04000000"+one)
+	s := memSegment("ZONEMAP", map[string][]byte{
+		"zonemap.lance": madeZones("uint64", stored, map[string]string{"null_bitmap": "1"}, lancetest.Bytes(nulls)),
+	})
+	_, now, gaps := checkZones(t, s, "zonemap.lance", byZone{})
+	if !slices.Equal(now, want) {
+		t.Errorf("got %v\nwant %v", now, want)
+	}
+	if !slices.Equal(gaps, []fri.FragID{11, 12}) {
+		t.Errorf("gaps %v", gaps)
+	}
+}
+
+func TestHostileZones(t *testing.T) {
+	wrong := func(m map[string]string) []byte { return madeZones("uint64", []zone{{1, 0, 5}}, m) }
+	for _, c := range []struct {
+		name string
+		file []byte
+		kind fault.Kind
+		want string
+	}{
+		{"more rows than a fragment has", madeZones("uint64", []zone{{1, 0, 5}, {1, 1, 1 << 32}}, nil), fault.Corrupt, "row 1: 4294967296 rows from 1 on of fragment 1"},
+		{"a sum that overflows", madeZones("uint64", []zone{{1, 5, ^uint64(0)}}, nil), fault.Corrupt, "row 0: 18446744073709551615 rows from 5 on"},
+		{"a start past the end", madeZones("uint64", []zone{{1, 1 << 33, 0}}, nil), fault.Corrupt, "row 0: 0 rows from 8589934592 on"},
+		{"columns of u32", madeZones("uint32", []zone{{1, 0, 5}}, nil), fault.Unsupported, "only u64 columns are replaced"},
+		{"columns of another type", madeZones("int64", []zone{{1, 0, 5}}, nil), fault.Unsupported, `of type "int64"`},
+		{"a null set that is not there", wrong(map[string]string{"null_bitmap": "3"}), fault.Corrupt, `null_bitmap says global buffer "3"`},
+		{"a null set without a number", wrong(map[string]string{"null_bitmap": "x"}), fault.Corrupt, `null_bitmap says global buffer "x"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := memSegment("BLOOMFILTER", map[string][]byte{"bloomfilter.lance": c.file})
+			f, err := s.Open(t.Context(), "bloomfilter.lance")
+			if err == nil {
+				_, err = f.Remap(t.Context(), byZone{}, Options{})
+			}
+			if fault.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %v: %s", err, c.kind, c.want)
+			}
+		})
+	}
+	// A fragment id is 32 bits wide.
+	b := madeZones("uint64", []zone{{1, 0, 5}}, nil)
+	b[4] = 1
+	s := memSegment("ZONEMAP", map[string][]byte{"zonemap.lance": b})
+	f, err := s.Open(t.Context(), "zonemap.lance")
+	noError(t, err)
+	if _, err := f.ZoneGaps(t.Context(), byZone{}); fault.KindOf(err) != fault.Corrupt || !strings.Contains(err.Error(), "of fragment 4294967297") {
+		t.Errorf("a fragment id of 33 bits: %v", err)
+	}
+	k, err := f.Scan(t.Context(), Position{})
+	noError(t, err)
+	if err := k.Next(t.Context(), &Batch{}, 10); fault.KindOf(err) != fault.Corrupt {
+		t.Errorf("its scan: %v", err)
+	}
+	// Columns of u32 are listed, and stay where nothing moved.
+	s = memSegment("ZONEMAP", map[string][]byte{"zonemap.lance": madeZones("uint32", []zone{{5, 0, 5}, {6, 1, 2}}, nil)})
+	if _, now, _ := checkZones(t, s, "zonemap.lance", byZone{}); !slices.Equal(now, []zone{{5, 0, 5}, {6, 1, 2}}) {
+		t.Errorf("zones of u32: %v", now)
+	}
 }
