@@ -11,6 +11,10 @@
 // for integers; in 2.3 the same and the planar grammar, whose sparse pages are limited to one validity layer over a
 // constant. Strings, lists and floats are not decoded here.
 //
+// Synthesise makes a file that differs from an original in some u64 columns, columns of cells, global buffers or bytes,
+// and is computed as it is read. Its size follows from the plan, and what is not named stays byte for byte
+// (docs/DESIGN.md, "Remapped index files"). CellWriter writes columns of cells for it.
+//
 // The package needs an io.ReaderAt and a size, starts no goroutines and logs nothing. Files and columns are safe for
 // concurrent use.
 package lancefile

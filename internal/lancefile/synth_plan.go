@@ -29,8 +29,11 @@ type plan struct {
 	cells   map[int]*CellPages
 	appends bool // something new stands behind the original's data
 	grammar grammar
-	pool    *sync.Pool
+	pool    *sync.Pool // of the buffers that Fill writes to
 	out     layout
+
+	last      *encoding // of the page looked at last: those of a column mostly say the same
+	lastBytes []byte
 }
 
 func invalid(format string, args ...any) error {

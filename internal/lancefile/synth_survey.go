@@ -223,9 +223,13 @@ func (p *plan) overlayPage(flat *Flat, first, off uint64, m pageMeta) error {
 		return fault.New("lancefile.Synthesise", at(off), fault.Unsupported,
 			"column %d of a file of version 2.0 has a page that is not a plain array of 64-bit values without nulls: %w", flat.Column, err)
 	}
-	e, err := parseEncoding(m.encoding)
-	if err != nil {
-		return refuse(err)
+	e := p.last
+	if e == nil || string(m.encoding) != string(p.lastBytes) {
+		var err error
+		if e, err = parseEncoding(m.encoding); err != nil {
+			return refuse(err)
+		}
+		p.last, p.lastBytes = e, m.encoding
 	}
 	values := e.array.GetNullable().GetNoNulls().GetValues()
 	if values == nil {
