@@ -51,8 +51,10 @@ def texts(a):
         items, d = texts(a.values.slice(a.offset * t.list_size, n * t.list_size)), t.list_size
         out = ["[" + ",".join(items[i * d : (i + 1) * d]) + "]" for i in range(n)]
     elif pat.is_list(t) or pat.is_large_list(t) or pat.is_map(t):
-        items = texts(a.values if not pat.is_map(t) else pa.ListArray.from_buffers(
-            pa.list_(pa.struct([t.key_field, t.item_field])), n, a.buffers()[:2], children=[a.keys]).values)
+        if pat.is_map(t):
+            items = ["{" + k + "," + v + "}" for k, v in zip(texts(a.keys), texts(a.items))]
+        else:
+            items = texts(a.values)
         ends = [o.as_py() for o in a.offsets]
         out = ["[" + ",".join(items[ends[i] : ends[i + 1]]) + "]" for i in range(n)]
     elif pat.is_string(t) or pat.is_binary(t) or pat.is_large_string(t) or pat.is_large_binary(t):

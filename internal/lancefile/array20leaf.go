@@ -3,6 +3,7 @@ package lancefile
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/frifs/frifs/internal/pb"
 )
@@ -150,7 +151,8 @@ func (r *arrayReader) binary(ctx context.Context, p *arrayValues, e *pb.ArrayEnc
 	return out, valid, nil
 }
 
-// dictionary decodes indices and looks them up: 0 is null, the first item is 1.
+// dictionary decodes indices and looks them up. In a column of strings index 0 is a null and the first item is 1; in a
+// column whose type is a dictionary the first item is 0, and one of them may be null.
 func (r *arrayReader) dictionary(ctx context.Context, p *arrayValues, e *pb.ArrayEncoding_Dictionary, from, n uint64, depth int) (block, []uint64, error) {
 	index, err := r.ends(ctx, p, e.GetIndices(), from, n)
 	if err != nil {
@@ -161,28 +163,32 @@ func (r *arrayReader) dictionary(ctx context.Context, p *arrayValues, e *pb.Arra
 	if n == 0 {
 		count = 0
 	}
-	items, _, err := r.values(ctx, p, e.GetItems(), s, 0, count, depth)
+	items, valid, err := r.values(ctx, p, e.GetItems(), s, 0, count, depth)
 	if err != nil {
 		return block{}, nil, fmt.Errorf("dictionary of %d items: %w", count, err)
 	}
+	first := uint64(1)
+	if strings.HasPrefix(r.field.pb.GetLogicalType(), "dict:") {
+		first = 0
+	}
 	out := block{offsets: make([]int, 1, n+1)}
-	var valid []uint64
+	var some []uint64
 	for i, v := range index {
-		if v > items.n {
+		if v >= items.n+first {
 			return block{}, nil, fmt.Errorf("value %d has index %d in a dictionary of %d", from+uint64(i), v, items.n)
 		}
-		if v == 0 {
-			if valid == nil {
-				valid = setBits(nil, 0, n)
+		if v < first || !bit(valid, v-first) {
+			if some == nil {
+				some = setBits(nil, 0, n)
 			}
-			valid[i>>6] &^= 1 << (i & 63)
+			some[i>>6] &^= 1 << (i & 63)
 			out.offsets = append(out.offsets, len(out.bytes))
 			out.n++
 			continue
 		}
-		if err := out.add(s, items.slice(s, v-1, v)); err != nil {
+		if err := out.add(s, items.slice(s, v-first, v-first+1)); err != nil {
 			return block{}, nil, err
 		}
 	}
-	return out, valid, nil
+	return out, some, nil
 }

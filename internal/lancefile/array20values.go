@@ -240,9 +240,6 @@ func (r *arrayReader) ends(ctx context.Context, p *arrayValues, e *pb.ArrayEncod
 
 // flat reads n values of w bytes from value from on.
 func (r *arrayReader) flat(ctx context.Context, p *arrayValues, f *pb.ArrayEncoding_Flat, from, n, w uint64) ([]byte, error) {
-	if s := f.GetCompression().GetScheme(); s != "" && s != "none" {
-		return nil, &unknownError{what: "encoding", detail: fmt.Sprintf("flat array compressed with %q", s)}
-	}
 	if f.GetBuffer().GetBufferType() != 0 {
 		return nil, &unknownError{what: "encoding", detail: fmt.Sprintf("flat array in a buffer of type %d", f.GetBuffer().GetBufferType())}
 	}
@@ -250,8 +247,52 @@ func (r *arrayReader) flat(ctx context.Context, p *arrayValues, f *pb.ArrayEncod
 	if uint64(k) >= uint64(len(p.buffers)) {
 		return nil, fmt.Errorf("buffer %d of %d", k, len(p.buffers))
 	}
+	if s := f.GetCompression().GetScheme(); s != "" && s != "none" {
+		return r.inflate(ctx, p, s, k, from, n, w)
+	}
 	if size := p.buffers[k].n; n > size/w || from > size/w-n {
 		return nil, fmt.Errorf("buffer %d of %d bytes has no %d values of %d bytes at %d", k, size, n, w, from)
 	}
 	return r.slice(ctx, &p.pageInfo, int(k), from*w, n*w)
+}
+
+// inflated is a page buffer whose compression is undone.
+type inflated struct {
+	buffer uint32
+	bytes  []byte
+}
+
+// inflate reads n values of w bytes from value from on of a buffer that is compressed as a whole. The one used last is
+// kept.
+func (r *arrayReader) inflate(ctx context.Context, p *arrayValues, scheme string, k uint32, from, n, w uint64) ([]byte, error) {
+	var s pb.BufferCompression_Scheme
+	switch scheme {
+	case "zstd":
+		s = pb.BufferCompression_ZSTD
+	case "lz4":
+		s = pb.BufferCompression_LZ4
+	default:
+		return nil, &unknownError{what: "encoding", detail: fmt.Sprintf("flat array compressed with %q", scheme)}
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	load := func() (*inflated, int, error) {
+		b, err := r.slice(ctx, &p.pageInfo, int(k), 0, p.buffers[k].n)
+		if err == nil {
+			b, err = r.file.zstd.decompress(s, b, readLimit)
+		}
+		return &inflated{k, b}, len(b), err
+	}
+	v, err := cached(&r.cache, p.number, load)
+	if err == nil && v.buffer != k {
+		v, _, err = load()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if size := uint64(len(v.bytes)); n > size/w || from > size/w-n {
+		return nil, fmt.Errorf("buffer %d of %d bytes uncompressed has no %d values of %d bytes at %d", k, size, n, w, from)
+	}
+	return v.bytes[from*w : (from+n)*w], nil
 }

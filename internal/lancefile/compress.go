@@ -3,6 +3,7 @@ package lancefile
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -14,6 +15,12 @@ import (
 
 // zstdMagic begins a frame.
 var zstdMagic = [4]byte{0x28, 0xb5, 0x2f, 0xfd}
+
+// maxLZ4Ratio is more than the ratio that an LZ4 block can reach: a byte of input adds at most 255 bytes to a match.
+const maxLZ4Ratio = 256
+
+// zstdRoom is the room for a small frame.
+const zstdRoom = 64 << 10
 
 // zstdPool keeps decoders of one file for reuse. The zero value is ready.
 type zstdPool struct{ p sync.Pool }
@@ -37,6 +44,9 @@ func (z *zstdPool) decompress(scheme pb.BufferCompression_Scheme, b []byte, limi
 		n := uint64(binary.LittleEndian.Uint32(b))
 		if n > limit {
 			return nil, fmt.Errorf("LZ4 buffer says %d bytes uncompressed, at most %d are expected", n, limit)
+		}
+		if n > maxLZ4Ratio*uint64(len(b)) {
+			return nil, fmt.Errorf("LZ4 buffer says %d bytes uncompressed, its %d bytes cannot hold as many", n, len(b))
 		}
 		out := make([]byte, n)
 		if n == 0 {
@@ -73,9 +83,16 @@ func (z *zstdPool) unzstd(b []byte, limit uint64) ([]byte, error) {
 		return nil, err
 	}
 	defer z.p.Put(d)
-	out, err := d.DecodeAll(b, make([]byte, 0, n))
-	if err != nil {
-		return nil, fmt.Errorf("ZSTD frame of %d bytes: %w", len(b), err)
+	// A stated size is believed as far as the frame goes on giving bytes: the room grows with what was there.
+	var out []byte
+	for room := min(n, zstdRoom+16*uint64(len(b))); ; room = min(n, 4*room) {
+		out, err = d.DecodeAll(b, make([]byte, 0, room))
+		if err == nil {
+			break
+		}
+		if room == n || !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+			return nil, fmt.Errorf("ZSTD frame of %d bytes: %w", len(b), err)
+		}
 	}
 	if stated && uint64(len(out)) != n {
 		return nil, fmt.Errorf("ZSTD frame gives %d bytes, its length says %d", len(out), n)

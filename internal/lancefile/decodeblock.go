@@ -45,8 +45,6 @@ func (c *codec) valuesAt(e *pb.CompressiveEncoding, bufs [][]byte, n uint64, s s
 		return c.valuesAt(inner, append([][]byte{b}, bufs[1:]...), n, s, depth+1)
 	case s.variable:
 		return c.strings(e, bufs, n)
-	case e.GetByteStreamSplit() != nil:
-		return c.split(e.GetByteStreamSplit(), bufs, n, s, depth)
 	case e.GetFlat() != nil && e.GetFlat().GetCompression().GetScheme() == pb.BufferCompression_UNSPECIFIED:
 		return plainValues(e.GetFlat().GetBitsPerValue(), bufs, n, s)
 	}
@@ -127,25 +125,6 @@ func wordBytes[T Word](t []T) []byte {
 	return b
 }
 
-// split joins values whose bytes stand apart: all first bytes, then all second ones.
-func (c *codec) split(e *pb.CompressiveEncoding_ByteStreamSplit, bufs [][]byte, n uint64, s shape, depth int) (block, error) {
-	if s.bits != 32 && s.bits != 64 {
-		return block{}, fmt.Errorf("byte streams of values of %d bits", s.bits)
-	}
-	x, err := c.valuesAt(e.GetValues(), bufs, n, s, depth+1)
-	if err != nil {
-		return block{}, err
-	}
-	size := int(s.itemBytes())
-	out := make([]byte, len(x.fixed))
-	for k := range size {
-		for i := range int(n) {
-			out[i*size+k] = x.fixed[k*int(n)+i]
-		}
-	}
-	return block{n: n, fixed: out}, nil
-}
-
 // lists decodes fixed-size lists: the validity of the items where there may be null ones, then the items.
 func (c *codec) lists(e *pb.CompressiveEncoding_FixedSizeList, bufs [][]byte, n uint64, s shape, depth int) (block, error) {
 	if s.dim == 0 {
@@ -200,6 +179,9 @@ func (c *codec) strings(e *pb.CompressiveEncoding, bufs [][]byte, n uint64) (blo
 	if v == nil {
 		return block{}, unknownOf("encoding", e)
 	}
+	if c.planar && v.GetOffsets().GetFlat() == nil {
+		return c.apart(v, bufs, n)
+	}
 	bits, err := offsetBits(v)
 	if err != nil {
 		return block{}, err
@@ -217,6 +199,81 @@ func (c *codec) strings(e *pb.CompressiveEncoding, bufs [][]byte, n uint64) (blo
 	}
 	ends, err := checkEnds(raw, uint64(len(b)))
 	return block{n: n, offsets: ends, bytes: b}, err
+}
+
+// apart decodes values of any length whose offsets are encoded: in a buffer before that of the bytes, or in the message
+// alone. The first offset is that of the first byte.
+func (c *codec) apart(v *pb.CompressiveEncoding_Variable, bufs [][]byte, n uint64) (block, error) {
+	if v.GetValues().GetScheme() != pb.BufferCompression_UNSPECIFIED {
+		return block{}, &unknownError{what: "encoding", detail: "compressed values between plain offsets"}
+	}
+	want := 1 + payloads(v.GetOffsets())
+	if len(bufs) != want {
+		return block{}, fmt.Errorf("%d buffers for values of any length, the encoding has %d", len(bufs), want)
+	}
+	var at []byte
+	if want == 2 {
+		at = bufs[0]
+	}
+	data := bufs[want-1]
+	raw := make([]uint64, n+1)
+	switch bits := encodedBits(v.GetOffsets()); bits {
+	case 32:
+		t := make([]uint32, n+1)
+		if err := decodeWords(c, v.GetOffsets(), at, t); err != nil {
+			return block{}, fmt.Errorf("offsets: %w", err)
+		}
+		for i, x := range t {
+			raw[i] = uint64(x)
+		}
+	case 64:
+		if err := decodeWords(c, v.GetOffsets(), at, raw); err != nil {
+			return block{}, fmt.Errorf("offsets: %w", err)
+		}
+	default:
+		return block{}, fmt.Errorf("offsets of %d bits, not 32 or 64", bits)
+	}
+	ends, err := checkEnds(raw, uint64(len(data)))
+	return block{n: n, offsets: ends, bytes: data}, err
+}
+
+// payloads is the number of buffers that an encoding of integers takes: none where the message says all.
+func payloads(e *pb.CompressiveEncoding) int {
+	for range maxDepth {
+		switch {
+		case e.GetConstant() != nil, e.GetRange() != nil:
+			return 0
+		case e.GetDelta() == nil:
+			return 1
+		}
+		e = e.GetDelta().GetDeltas()
+	}
+	return 1
+}
+
+// encodedBits is the width of the integers that an encoding of the planar grammar gives, or 0.
+func encodedBits(e *pb.CompressiveEncoding) int {
+	for range maxDepth {
+		switch {
+		case e.GetRange() != nil:
+			return int(min(e.GetRange().GetBits(), 1<<16))
+		case e.GetDelta() != nil:
+			return int(min(e.GetDelta().GetBits(), 1<<16))
+		case e.GetRle() != nil:
+			e = e.GetRle().GetValues()
+		case e.GetGeneral() != nil:
+			e = e.GetGeneral().GetValues()
+		case e.GetDictionary() != nil:
+			e = e.GetDictionary().GetItems()
+		default:
+			bits, err := valueBits(e)
+			if err != nil {
+				return 0
+			}
+			return bits
+		}
+	}
+	return 0
 }
 
 // offsetBits returns the width of the offsets: 32 or 64.

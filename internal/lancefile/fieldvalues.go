@@ -183,20 +183,28 @@ func (r *leafReader) read(ctx context.Context, from, n uint64) (*Array, error) {
 	out := emptyArray(r.path, r.shape)
 	err := r.eachPage(from, n, func(k int, row, take uint64) error {
 		p := &r.pages[k]
-		s, err := p.rows.read(ctx, &r.columnInfo, &p.pageInfo, row, take)
+		a, err := r.array(ctx, p, row, take)
+		if err == nil && uint64(a.Len) != take {
+			err = fmt.Errorf("%d rows decode to %d", take, a.Len)
+		}
 		if err == nil {
-			var a *Array
-			if a, err = p.unravel(s, r.path, r.shape); err == nil {
-				if uint64(a.Len) != take {
-					err = fmt.Errorf("%d rows decode to %d", take, a.Len)
-				} else {
-					err = out.append(a)
-				}
-			}
+			err = out.append(a)
 		}
 		return r.wrap(k, firstOffset(&p.pageInfo), err)
 	})
 	return out, err
+}
+
+// array decodes rows of a page within the arrays of their parents.
+func (r *leafReader) array(ctx context.Context, p *valuePage, from, n uint64) (*Array, error) {
+	if d, ok := p.rows.(*sparseValues); ok {
+		return d.array(ctx, &r.columnInfo, &p.pageInfo, from, n, r.path)
+	}
+	s, err := p.rows.read(ctx, &r.columnInfo, &p.pageInfo, from, n)
+	if err != nil {
+		return nil, err
+	}
+	return p.unravel(s, r.path, r.shape)
 }
 
 // emptyArray is an array of no values of the outermost of path.

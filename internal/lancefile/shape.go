@@ -33,6 +33,14 @@ func shapeOf(logical string) (shape, error) {
 		return shape{bits: 64}, nil
 	case "string", "large_string", "binary", "large_binary", "json":
 		return shape{variable: true}, nil
+	case "null":
+		return shape{}, nil // no bytes at all
+	case "dict": // dict:<type>:<index type>:<ordered>; the file holds the values, indices are made when it is read
+		if k := strings.LastIndexByte(args, ':'); k > 0 {
+			if k = strings.LastIndexByte(args[:k], ':'); k > 0 {
+				return shapeOf(args[:k])
+			}
+		}
 	case "decimal":
 		switch width, _, _ := strings.Cut(args, ":"); width {
 		case "128":
@@ -58,7 +66,7 @@ func shapeOf(logical string) (shape, error) {
 			inner = "halffloat"
 		}
 		s, err := shapeOf(inner)
-		if err != nil || s.variable || s.dim > 0 {
+		if err != nil || s.variable || s.bits == 0 || s.dim > 0 {
 			break
 		}
 		if s.dim = n; s.valueBytes() > maxValueBytes {

@@ -1,8 +1,8 @@
 package lancefile
 
 import (
-	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/frifs/frifs/internal/pb"
@@ -49,8 +49,16 @@ func (r *rowSet) mark(from uint64, n int, out *nulls) {
 	out.setRun(int(at-from), n)
 }
 
-// each calls f for the positions in [from, end) of a sequence or list, ascending.
+// each calls f for the positions in [from, end), ascending.
 func (r *rowSet) each(from, end uint64, f func(uint64)) {
+	if r.words != nil {
+		for i := from; i < end; i++ {
+			if r.words[i>>6]>>(i&63)&1 != 0 {
+				f(i)
+			}
+		}
+		return
+	}
 	if r.count > 0 {
 		p, i := r.start, uint64(0)
 		if from > p && r.step > 0 {
@@ -70,73 +78,78 @@ func (r *rowSet) each(from, end uint64, f func(uint64)) {
 	}
 }
 
-// sparsePage is a planar page with one validity layer over a constant, or over no value at all.
-type sparsePage[T Element] struct {
-	value T
-	set   *rowSet // nil: decoded from buffer 0 when needed
-	cd    *codec
-	enc   *pb.CompressiveEncoding
-	count uint64
-	nulls bool
+// rank is the number of rows of the set below row p.
+func (r *rowSet) rank(p uint64) uint64 {
+	switch {
+	case r.words != nil:
+		n := 0
+		for _, w := range r.words[:p>>6] {
+			n += bits.OnesCount64(w)
+		}
+		if p&63 > 0 {
+			n += bits.OnesCount64(r.words[p>>6] & (1<<(p&63) - 1))
+		}
+		return uint64(n)
+	case r.count > 0:
+		switch {
+		case p <= r.start:
+			return 0
+		case r.step == 0:
+			return 1
+		}
+		return min(r.count, (p-r.start+r.step-1)/r.step)
+	}
+	k, _ := slices.BinarySearch(r.list, p)
+	return uint64(k)
 }
 
-func buildSparse[T Element](cd *codec, p *pageInfo, m *pb.PlanarLayout_Sparse, v *pb.PlanarLayout_Values) (decoder[T], error) {
-	if len(m.GetLayers()) != 1 {
-		return nil, &unknownError{what: "layers", detail: fmt.Sprintf("sparse structure of %d layers", len(m.GetLayers()))}
+// validRank is the number of rows below row p that are not null.
+func (r *rowSet) validRank(p uint64) uint64 {
+	if r.nulls {
+		return p - r.rank(p)
 	}
-	set := m.GetLayers()[0].GetValidity()
-	if set == nil {
-		return nil, unknownOf("sparse layer", m.GetLayers()[0])
-	}
-	d := &sparsePage[T]{cd: cd, enc: set.GetPositions(), count: set.GetNumPositions()}
-	switch set.GetMeaning() {
+	return r.rank(p)
+}
+
+// positions are a set of slots as a page describes it: slots that are null, or those that are valid.
+type positions struct {
+	enc   *pb.CompressiveEncoding
+	count uint64
+	slots uint64  // all of them
+	nulls bool    // the positions are the null slots
+	set   *rowSet // nil: decoded from a buffer when needed
+}
+
+// newPositions checks a set message against the number of slots.
+func newPositions(m *pb.PlanarLayout_PositionSet, slots uint64) (*positions, error) {
+	d := &positions{enc: m.GetPositions(), count: m.GetNumPositions(), slots: slots}
+	switch m.GetMeaning() {
 	case pb.PlanarLayout_PositionSet_NULLS:
 		d.nulls = true
 	case pb.PlanarLayout_PositionSet_VALIDS:
 	default:
-		return nil, &unknownError{what: "meaning of positions", number: int(set.GetMeaning())}
+		return nil, &unknownError{what: "meaning of positions", number: int(m.GetMeaning())}
 	}
 	if d.enc == nil {
 		return nil, fmt.Errorf("set without positions")
 	}
-	if d.count > p.length {
-		return nil, fmt.Errorf("%d positions in a page of %d rows", d.count, p.length)
-	}
-	valid := d.count
-	if d.nulls {
-		valid = p.length - d.count
-	}
-	switch {
-	case v.GetConstant() != nil:
-		scalar := v.GetConstant().GetScalar()
-		if len(scalar) != width[T]() {
-			return nil, fmt.Errorf("constant of %d bytes for values of %d bits", len(scalar), 8*width[T]())
-		}
-		d.value = loadWord[T](scalar)
-	case v.GetNone() != nil:
-		if valid != 0 {
-			return nil, fmt.Errorf("%d valid rows in a page without values", valid)
-		}
-	case v.GetChunked() != nil:
-		return nil, &unknownError{what: "values", detail: "chunked values under a sparse structure"}
-	case v.GetZipped() != nil:
-		return nil, &unknownError{what: "values", detail: "zipped values under a sparse structure"}
-	default:
-		return nil, unknownOf("values", v)
-	}
-	want, err := d.analyse(p)
-	if err != nil {
-		return nil, fmt.Errorf("positions: %w", err)
-	}
-	if len(p.buffers) != want {
-		return nil, fmt.Errorf("sparse page has %d buffers, its positions take %d", len(p.buffers), want)
+	if d.count > slots {
+		return nil, fmt.Errorf("%d positions in a page of %d rows", d.count, slots)
 	}
 	return d, nil
 }
 
-// analyse finds the number of buffers that the positions take. Those that follow from the message alone are kept as a
-// sequence, whatever their number; so a page of many rows costs nothing.
-func (d *sparsePage[T]) analyse(p *pageInfo) (buffers int, err error) {
+// valid is the number of slots that are not null.
+func (d *positions) valid() uint64 {
+	if d.nulls {
+		return d.slots - d.count
+	}
+	return d.count
+}
+
+// analyse finds the number of buffers that the positions take, 0 or 1. Those that follow from the message alone are
+// kept as a sequence, whatever their number; so a page of many rows costs nothing.
+func (d *positions) analyse() (buffers int, err error) {
 	e := d.enc
 	seq := func(start, step uint64) error {
 		if d.count == 0 {
@@ -146,8 +159,8 @@ func (d *sparsePage[T]) analyse(p *pageInfo) (buffers int, err error) {
 		if d.count > 1 && step == 0 {
 			return fmt.Errorf("%d positions do not ascend", d.count)
 		}
-		if start >= p.length || (d.count > 1 && (p.length-1-start)/(d.count-1) < step) {
-			return fmt.Errorf("%d positions from %d by %d go past %d rows", d.count, start, step, p.length)
+		if start >= d.slots || (d.count > 1 && (d.slots-1-start)/(d.count-1) < step) {
+			return fmt.Errorf("%d positions from %d by %d go past %d rows", d.count, start, step, d.slots)
 		}
 		d.set = &rowSet{nulls: d.nulls, start: start, step: step, count: d.count}
 		return nil
@@ -196,16 +209,19 @@ func (d *sparsePage[T]) analyse(p *pageInfo) (buffers int, err error) {
 			}
 			return 0, nil
 		}
+		if child.GetByteStreamSplit() != nil || child.GetDictionary() != nil {
+			return 0, unknownOf("encoding", child)
+		}
 		if _, err := valueBits(child); err != nil {
 			return 0, err
 		}
-		return 1, d.bounded(p, child)
+		return 1, nil
 	}
-	bits, err := valueBits(e)
+	width, err := valueBits(e)
 	if err != nil {
 		return 0, err
 	}
-	return 1, errOr(wantBits("position", uint64(bits), 8), d.bounded(p, e))
+	return 1, wantBits("position", uint64(width), 8)
 }
 
 func errOr(a, b error) error {
@@ -218,59 +234,37 @@ func errOr(a, b error) error {
 // bounded checks that the positions' number agrees with the size of their buffer, before it is used for an
 // allocation: no position takes less than a bit, unless it is packed to nothing, and then it does not ascend. A general
 // compression makes 8-byte positions at most some hundred times smaller.
-func (d *sparsePage[T]) bounded(p *pageInfo, e *pb.CompressiveEncoding) error {
-	if len(p.buffers) != 1 {
-		return nil // reported by the caller
+func (d *positions) bounded(size uint64) error {
+	e := d.enc
+	if e.GetDelta() != nil {
+		e = e.GetDelta().GetDeltas()
 	}
-	limit := 8*min(p.buffers[0].n, 1<<48) + unitValues
+	limit := 8*min(size, 1<<48) + unitValues
 	if e.GetGeneral() != nil {
-		limit = min(64*min(p.buffers[0].n, 1<<48)+unitValues, 1<<23)
+		limit = min(64*min(size, 1<<48)+unitValues, 1<<23)
 	}
 	if d.count > limit {
-		return fmt.Errorf("%d positions in a buffer of %d bytes", d.count, p.buffers[0].n)
+		return fmt.Errorf("%d positions in a buffer of %d bytes", d.count, size)
 	}
 	return nil
 }
 
-func (d *sparsePage[T]) read(ctx context.Context, c *Column[T], p *pageInfo, s *scratch[T], from uint64, dst []T, n *nulls) error {
-	set := d.set
-	if set == nil {
-		var err error
-		set, err = cached(&c.cache, p.number, func() (*rowSet, int, error) {
-			var b []byte
-			if len(p.buffers) > 0 {
-				var err error
-				if b, err = piece(ctx, c, p, s, 0, 0, p.buffers[0].n); err != nil {
-					return nil, 0, err
-				}
-			}
-			return d.decode(p, b)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	fill(dst, d.value)
-	set.mark(from, len(dst), n)
-	return nil
-}
-
-// decode expands and checks the positions: strictly ascending, below the row count.
-func (d *sparsePage[T]) decode(p *pageInfo, b []byte) (*rowSet, int, error) {
+// decode expands and checks the positions: strictly ascending, below the number of slots.
+func (d *positions) decode(cd *codec, b []byte) (*rowSet, int, error) {
 	list := make([]uint64, d.count)
-	if err := decodeWords(d.cd, d.enc, b, list); err != nil {
+	if err := decodeWords(cd, d.enc, b, list); err != nil {
 		return nil, 0, fmt.Errorf("positions: %w", err)
 	}
 	for i, v := range list {
 		if i > 0 && v <= list[i-1] {
 			return nil, 0, fmt.Errorf("position %d (%d) does not ascend from %d", i, v, list[i-1])
 		}
-		if v >= p.length {
-			return nil, 0, fmt.Errorf("position %d (%d) is not below the row count %d", i, v, p.length)
+		if v >= d.slots {
+			return nil, 0, fmt.Errorf("position %d (%d) is not below the row count %d", i, v, d.slots)
 		}
 	}
 	set := &rowSet{nulls: d.nulls, list: list}
-	if words := (p.length + 63) / 64; words <= uint64(len(list)) {
+	if words := (d.slots + 63) / 64; words <= uint64(len(list)) {
 		set.words, set.list = make([]uint64, words), nil
 		for _, v := range list {
 			set.words[v>>6] |= 1 << (v & 63)

@@ -108,8 +108,3 @@ func buildPlanarValues(cd *codec, p *pageInfo, m *pb.PlanarLayout, path []*field
 	}
 	return r, n, err
 }
-
-// buildSparseValues builds a planar page of sparse structure.
-func buildSparseValues(*codec, *pageInfo, *pb.PlanarLayout_Sparse, *pb.PlanarLayout_Values, []*field, shape) (pageReader, nesting, error) {
-	return nil, nesting{}, &unknownError{what: "structure", number: 2}
-}

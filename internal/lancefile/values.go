@@ -64,6 +64,8 @@ func valueBits(e *pb.CompressiveEncoding) (int, error) {
 			e = e.GetRle().GetValues()
 		case e.GetGeneral() != nil:
 			e = e.GetGeneral().GetValues()
+		case e.GetByteStreamSplit() != nil:
+			e = e.GetByteStreamSplit().GetValues()
 		case e.GetRange() != nil: // known, but not where values or levels stand
 			return 0, &unknownError{what: "encoding", number: 14}
 		case e.GetDelta() != nil:
@@ -141,12 +143,58 @@ func blockAt[T Word](c *codec, e *pb.CompressiveEncoding, b []byte, out []T, dep
 		return rangeBlock(e.GetRange(), b, out)
 	case c.planar && e.GetDelta() != nil:
 		return deltaBlock(c, e.GetDelta(), b, out, depth)
-	case e.GetRange() != nil:
-		return &unknownError{what: "encoding", number: 14}
-	case e.GetDelta() != nil:
-		return &unknownError{what: "encoding", number: 15}
+	case c.planar && e.GetDictionary() != nil:
+		return dictionaryBlock(c, e.GetDictionary(), b, out, depth)
+	case e.GetByteStreamSplit() != nil:
+		return splitBlock(c, e.GetByteStreamSplit(), b, out, depth)
 	}
 	return unknownOf("encoding", e)
+}
+
+// splitBlock joins values whose bytes stand apart: all first bytes, then all second ones.
+func splitBlock[T Word](c *codec, e *pb.CompressiveEncoding_ByteStreamSplit, b []byte, out []T, depth int) error {
+	apart := make([]T, len(out))
+	if err := blockAt(c, e.GetValues(), b, apart, depth+1); err != nil {
+		return err
+	}
+	bytes, size := wordBytes(apart), width[T]()
+	for i := range out {
+		v := T(0)
+		for k := range size {
+			v |= T(bytes[k*len(out)+i]) << (8 * k)
+		}
+		out[i] = v
+	}
+	return nil
+}
+
+// dictionaryBlock decodes a dictionary in one buffer: u64 length of the indices, u64 length of the items, both.
+func dictionaryBlock[T Word](c *codec, d *pb.CompressiveEncoding_Dictionary, b []byte, out []T, depth int) error {
+	if len(b) < 16 {
+		return fmt.Errorf("dictionary block of %d bytes has no header", len(b))
+	}
+	n, m := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	if b = b[16:]; n > uint64(len(b)) || m != uint64(len(b))-n {
+		return fmt.Errorf("indices of %d bytes and items of %d in a block of %d", n, m, len(b))
+	}
+	if uint64(d.GetNumDictionaryItems()) > uint64(len(out)) {
+		return fmt.Errorf("dictionary of %d items for %d values", d.GetNumDictionaryItems(), len(out))
+	}
+	items := make([]T, d.GetNumDictionaryItems())
+	if err := blockAt(c, d.GetItems(), b[n:], items, depth+1); err != nil {
+		return fmt.Errorf("dictionary items: %w", err)
+	}
+	index := make([]uint32, len(out))
+	if err := blockAt(c, d.GetIndices(), b[:n], index, depth+1); err != nil {
+		return fmt.Errorf("dictionary indices: %w", err)
+	}
+	for i, k := range index {
+		if uint64(k) >= uint64(len(items)) {
+			return fmt.Errorf("value %d has index %d in a dictionary of %d", i, k, len(items))
+		}
+		out[i] = items[k]
+	}
+	return nil
 }
 
 // encodedLimit bounds the uncompressed size of n values of an encoding: twice the plain size and a header, which no

@@ -18,6 +18,7 @@ type zippedValues struct {
 	bitsDef uint32
 	shape   shape
 	length  int  // bytes of a length; 0 for fixed width
+	masked  int  // bytes of validity in front of a fixed-size list with null items
 	indexed bool // buffer 1 has the byte where each row begins, and the end
 	levels  uint64
 	values  *pb.CompressiveEncoding
@@ -66,11 +67,16 @@ func buildZippedValues(cd *codec, p *pageInfo, z zippedSpec, offset uint32, n ne
 		}
 		return d, nil
 	}
-	size := uint64(d.control) + s.valueBytes()
+	size := d.slotBytes()
 	if p.length > 0 && p.buffers[0].n/p.length < size {
 		return nil, fmt.Errorf("%d zipped values of %d bytes in a buffer of %d", p.length, size, p.buffers[0].n)
 	}
 	return d, nil
+}
+
+// slotBytes is the size of a visible slot of fixed width.
+func (d *zippedValues) slotBytes() uint64 {
+	return uint64(d.control+d.masked) + d.shape.valueBytes()
 }
 
 // checkVariable accepts what zipped values of variable width may be compressed with, one by one.
@@ -100,7 +106,7 @@ func (d *zippedValues) checkFixed(z zippedSpec) error {
 	e, bits := z.values, uint64(d.shape.bits)
 	if l := e.GetFixedSizeList(); l != nil && d.shape.dim > 0 {
 		if l.GetHasValidity() {
-			return &unknownError{what: "encoding", detail: "zipped fixed-size lists with null items"}
+			d.masked = int(d.shape.dim+7) / 8
 		}
 		if l.GetItemsPerValue() != d.shape.dim {
 			return fmt.Errorf("lists of %d items where %d are expected", l.GetItemsPerValue(), d.shape.dim)
@@ -109,16 +115,20 @@ func (d *zippedValues) checkFixed(z zippedSpec) error {
 	} else if d.shape.dim > 0 {
 		bits *= d.shape.dim
 	}
+	if d.shape.bits == 1 && d.shape.dim == 0 {
+		bits = 8 // a byte for each
+	}
+	want := 8 * (uint64(d.masked) + d.shape.valueBytes())
 	f := e.GetFlat()
 	switch {
 	case f == nil:
 		return unknownOf("encoding", e)
 	case f.GetCompression().GetScheme() != pb.BufferCompression_UNSPECIFIED:
 		return &unknownError{what: "encoding", detail: "compressed flat values in a zipped page"}
-	case d.shape.bits%8 != 0:
-		return &unknownError{what: "encoding", detail: "single bits in a zipped page"}
-	case uint64(z.bits) != 8*d.shape.valueBytes() || f.GetBitsPerValue() != bits:
-		return fmt.Errorf("zipped values of %d bits, flat of %d, where %d are expected", z.bits, f.GetBitsPerValue(), 8*d.shape.valueBytes())
+	case bits%8 != 0:
+		return &unknownError{what: "encoding", detail: "lists of single bits in a zipped page"}
+	case uint64(z.bits) != want || f.GetBitsPerValue() != bits:
+		return fmt.Errorf("zipped values of %d bits, flat of %d, where %d are expected", z.bits, f.GetBitsPerValue(), want)
 	}
 	return nil
 }
@@ -145,7 +155,7 @@ const fitRows = 8192
 
 func (d *zippedValues) fit(ctx context.Context, c *columnInfo, p *pageInfo, from, n, budget uint64) (uint64, error) {
 	if !d.indexed {
-		return min(n, max(1, budget/(uint64(d.control)+d.shape.valueBytes()))), nil
+		return min(n, max(1, budget/max(d.slotBytes(), 1))), nil
 	}
 	n = min(n, fitRows)
 	at, err := d.positions(ctx, c, p, from, n)
@@ -165,7 +175,7 @@ func (d *zippedValues) read(ctx context.Context, c *columnInfo, p *pageInfo, fro
 		}
 		lo, hi = at[0], at[n]
 	} else {
-		size := uint64(d.control) + d.shape.valueBytes()
+		size := d.slotBytes()
 		lo, hi = from*size, (from+n)*size
 	}
 	b, err := c.slice(ctx, p, 0, lo, hi-lo)
@@ -173,13 +183,10 @@ func (d *zippedValues) read(ctx context.Context, c *columnInfo, p *pageInfo, fro
 		return nil, err
 	}
 	out := &slots{}
-	if d.control == 0 && !d.shape.variable {
+	if d.control == 0 && d.masked == 0 && !d.shape.variable {
 		out.items = block{n: n, fixed: b}
 		out.levels = n
 		return out, nil
-	}
-	if d.lists == 0 {
-		out.items.offsets = make([]int, 0, n+1)
 	}
 	if err := d.unzip(out, b, n); err != nil {
 		return nil, fmt.Errorf("rows [%d, %d): %w", from, from+n, err)
@@ -192,11 +199,8 @@ func (d *zippedValues) unzip(out *slots, b []byte, n uint64) error {
 	size := d.shape.valueBytes()
 	rows := uint64(0)
 	items := &out.items
-	items.offsets = items.offsets[:0]
 	if d.shape.variable {
-		items.offsets = append(items.offsets, 0)
-	} else {
-		items.offsets = nil
+		items.offsets = append(make([]int, 0, min(n, uint64(len(b)))+1), 0)
 	}
 	for len(b) > 0 {
 		if len(b) < d.control {
@@ -230,8 +234,12 @@ func (d *zippedValues) unzip(out *slots, b []byte, n uint64) error {
 		}
 		items.n++
 		if !d.shape.variable {
-			if uint64(len(b)) < size {
-				return fmt.Errorf("%d bytes of a value of %d", len(b), size)
+			if uint64(len(b)) < uint64(d.masked)+size {
+				return fmt.Errorf("%d bytes of a value of %d", len(b), uint64(d.masked)+size)
+			}
+			if d.masked > 0 {
+				items.valid = addBits(items.valid, (items.n-1)*d.shape.dim, bitWords(b, 0, d.shape.dim), d.shape.dim)
+				b = b[d.masked:]
 			}
 			items.fixed = append(items.fixed, b[:size]...)
 			b = b[size:]
