@@ -27,10 +27,7 @@ type lanceEntry struct {
 
 // lanceEntries is the index entries of a version's remapped.lance, in manifest order, as the manifest and the history
 // tell: whether their files can be read shows later.
-type lanceEntries struct {
-	list []lanceEntry
-	out  []int // positions in the index section of the entries that are left out
-}
+type lanceEntries struct{ list []lanceEntry }
 
 // leftOut says, from the manifest alone, why remapped.lance does not have an entry; nil if it may have it. silent is set
 // where that needs no explanation: the entry is the FRI, or the user named it.
@@ -109,7 +106,6 @@ func (n version) lanceEntries(ctx context.Context) (*lanceEntries, error) {
 		times := map[string]int{}
 		for i, ix := range l.m.Indices {
 			if why, _ := n.leftOut(l, ix); why != nil {
-				out.out = append(out.out, i)
 				continue
 			}
 			domain, _ := indexfile.Domain(l.m, ix)

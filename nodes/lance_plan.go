@@ -61,15 +61,11 @@ func (n version) lancePlan(ctx context.Context) (*lancePlan, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		for _, i := range es.out {
-			claims.LeaveOut(i)
-		}
 		for i := range found {
 			switch f, e := &found[i], &es.list[i]; {
 			case f.err != nil && !absent(f.err):
 				return nil, 0, f.err
 			case f.err != nil:
-				claims.LeaveOut(e.ix.Ordinal)
 				_ = n.t.failed("remap", n.path+"/remapped.lance/_indices/"+e.dir, fault.Wrap("left out", segmentName(e.ix), f.err))
 			case f.gaps != nil:
 				claims.Lose(e.ix.Ordinal, f.gaps)
@@ -82,8 +78,12 @@ func (n version) lancePlan(ctx context.Context) (*lancePlan, error) {
 				continue
 			}
 			x := indexfile.Entry{Index: e.ix, UUID: e.uuid, Files: f.files, Placeholders: e.holders}
-			if !e.asStored && e.ix.Bitmap != nil {
+			switch {
+			case e.ix.Bitmap == nil:
+			case !e.asStored:
 				x.Covered = claims.Of(e.ix.Ordinal)
+			case f.gaps != nil:
+				x.Covered = roaring.Or(claims.Of(e.ix.Ordinal), goneFragments(l.m)) // stored files hold addresses in them
 			}
 			entries = append(entries, x)
 		}
@@ -108,145 +108,6 @@ func (n version) steady(b []byte) error {
 		return fault.New("nodes.RemappedDataset", n.path+"/remapped.lance", fault.Stale, "a file that the manifest depends on has come or gone since the manifest was first read")
 	}
 	n.t.sizes.put(mark, is, 128)
-	return nil
-}
-
-// inspected is what the files of an entry say.
-type inspected struct {
-	files []indexfile.StoredFile // all with exact sizes; nil = not all sizes are known
-	gaps  *roaring.Bitmap        // fragments that the files cannot answer for; nil = none
-	err   error                  // why the entry is left out, or what went wrong this time
-}
-
-// inspect looks into the files of an entry as far as the manifest needs it.
-func (n version) inspect(ctx context.Context, l *loaded, h *history, e *lanceEntry) inspected {
-	fail := func(err error) inspected { return inspected{err: err} }
-	stored, err := n.storedFiles(ctx, l, e.ix)
-	if err != nil {
-		return fail(err)
-	}
-	if err := n.present(ctx, l, e, stored); err != nil {
-		return fail(err)
-	}
-	var out inspected
-	if e.asStored {
-		if len(e.ix.PB.GetFiles()) > 0 {
-			for _, f := range stored {
-				out.files = append(out.files, indexfile.StoredFile{Path: f.path, Size: f.size})
-			}
-		}
-		return out
-	}
-	s := &segment{ix: e.ix}
-	seg := e.at.layout(l, s, stored)
-	resolver, err := e.at.resolver(l, h, s)
-	if err != nil {
-		return fail(err)
-	}
-	sized, opened, holders := true, 0, 0
-	for _, f := range stored {
-		how, err := seg.How(f.path)
-		if err != nil {
-			continue // a file that readers of the type do not look for; it is not in remapped.lance
-		}
-		size := f.size
-		if how != indexfile.Verbatim {
-			holders++
-		}
-		switch how {
-		case indexfile.Flat, indexfile.Zones:
-			size, err = n.remappedSize(ctx, l, seg, e, f)
-		case indexfile.InPlace, indexfile.Reserialised:
-			if opened++; opened <= maxInspected {
-				err = canOpen(ctx, seg, f.path)
-			}
-			sized = sized && how == indexfile.InPlace
-		case indexfile.Verbatim, indexfile.HowUnknown:
-		}
-		if err == nil && how == indexfile.Zones {
-			err = out.zoneGaps(ctx, seg, f.path, resolver)
-		}
-		if err != nil {
-			return fail(err)
-		}
-		out.files = append(out.files, indexfile.StoredFile{Path: f.path, Size: size})
-	}
-	if e.holders && holders == 0 {
-		return fail(fault.New("nodes.RemappedDataset", n.path, fault.NotFound,
-			"index %q (%s): none of its %d files is one that holds addresses", e.ix.Name, e.ix.UUID, len(stored)))
-	}
-	if !sized {
-		out.files = nil
-	}
-	return out
-}
-
-// remappedSize is the size of a remapped file.
-func (n version) remappedSize(ctx context.Context, l *loaded, seg *indexfile.Segment, e *lanceEntry, f storedFile) (int64, error) {
-	node, err := e.at.remapped(l, seg, "remapped.lance/_indices/"+e.dir+"/"+f.path, f, permCopyFile)
-	if err != nil {
-		return 0, err
-	}
-	a, err := node.Attr(ctx)
-	return a.Size, err
-}
-
-// canOpen looks into a stored file and closes it.
-func canOpen(ctx context.Context, seg *indexfile.Segment, path string) error {
-	f, err := seg.Open(ctx, path)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// zoneGaps adds the fragments that the zones of a file cannot answer for.
-func (out *inspected) zoneGaps(ctx context.Context, seg *indexfile.Segment, path string, r indexfile.Resolver) error {
-	f, err := seg.Open(ctx, path)
-	if err != nil {
-		return err
-	}
-	gaps, err := f.ZoneGaps(ctx, r)
-	_ = f.Close() // it was only read
-	if err != nil {
-		return err
-	}
-	for _, g := range gaps {
-		if out.gaps == nil {
-			out.gaps = roaring.New()
-		}
-		out.gaps.Add(uint32(g))
-	}
-	return nil
-}
-
-// present checks that the files of an entry are there, with the sizes that the entry records. One request, or none
-// where the listing has told the files in the first place; a directory that must not be listed passes.
-func (n version) present(ctx context.Context, l *loaded, e *lanceEntry, files []storedFile) error {
-	const op = "nodes.RemappedDataset"
-	dir, err := n.t.ds.IndexDir(ctx, l.m, e.ix)
-	if err != nil {
-		return err
-	}
-	there, err := n.listDir(ctx, dir.Location)
-	if fault.Is(err, fault.Denied) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	sizes := make(map[string]int64, len(there))
-	for _, f := range there {
-		sizes[f.path] = f.size
-	}
-	for _, f := range files {
-		switch size, ok := sizes[f.path]; {
-		case !ok:
-			return fault.New(op, dir.URI(), fault.NotFound, "file %q of index %q is not there", f.path, e.ix.Name)
-		case size != f.size:
-			return fault.New(op, dir.URI(), fault.Corrupt, "file %q of index %q has %d bytes, the manifest says %d", f.path, e.ix.Name, size, f.size)
-		}
-	}
 	return nil
 }
 

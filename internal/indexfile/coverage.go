@@ -9,15 +9,7 @@ import (
 
 // Claims is which live fragments each entry of an index section may answer for in a remapped dataset: the derived
 // coverage, less what its files cannot prove there (docs/DESIGN.md, "Remapped dataset"). It only ever shrinks.
-//
-// In a tagged history the segments of one name share what was made of their fragments: each holds the rows that came
-// from its own. So what one of them cannot answer, none of those that share it may claim.
-type Claims struct {
-	tagged bool
-	covers []translate.Coverage
-	left   []*roaring.Bitmap
-	group  [][]int // of each entry: the entries of its name, itself included
-}
+type Claims struct{ left []*roaring.Bitmap }
 
 // NewClaims starts with the derived coverage of segments (translate.Cover) and takes away what the history cannot
 // prove. address tells the entries that store addresses: what an entry with row ids covers does not depend on any
@@ -28,8 +20,10 @@ type Claims struct {
 //   - What came out of a legacy record that cannot be used is not covered at all: Lance writes bitmaps that are taken
 //     through such records before it writes the files, so a bitmap that names a destination may stand over addresses of
 //     the sources.
+//   - What several segments of one name got through tagged transitions, each its own rows, is covered by none of them:
+//     readers take it that a fragment's rows are all in one segment.
 func NewClaims(h *fri.History, segments []translate.Segment, covers []translate.Coverage, address []bool, opens func(*fri.Transition) bool) *Claims {
-	c := &Claims{covers: covers, left: make([]*roaring.Bitmap, len(segments)), group: make([][]int, len(segments))}
+	c := &Claims{left: make([]*roaring.Bitmap, len(segments))}
 	names := map[string][]int{}
 	for i, s := range segments {
 		c.left[i] = covers[i].Live.Clone()
@@ -37,15 +31,9 @@ func NewClaims(h *fri.History, segments []translate.Segment, covers []translate.
 			names[s.Name] = append(names[s.Name], i)
 		}
 	}
-	for _, members := range names {
-		for _, i := range members {
-			c.group[i] = members
-		}
-	}
 	if h == nil {
 		return c
 	}
-	c.tagged = h.Tagged
 	lost, everything := brokenLegacy(h, opens)
 	everything = everything || h.Broken != nil
 	for i := range segments {
@@ -60,6 +48,7 @@ func NewClaims(h *fri.History, segments []translate.Segment, covers []translate.
 	if h.Tagged && !everything {
 		for _, members := range names {
 			c.shut(h, segments, members, address, opens)
+			c.unshare(covers, members)
 		}
 	}
 	return c
@@ -110,6 +99,19 @@ func (c *Claims) shut(h *fri.History, segments []translate.Segment, members []in
 	}
 }
 
+// unshare takes from the members of one logical index what more than one of them got from elsewhere.
+func (c *Claims) unshare(covers []translate.Coverage, members []int) {
+	once, shared := roaring.New(), roaring.New()
+	for _, i := range members {
+		derived := roaring.AndNot(covers[i].Live, covers[i].Direct)
+		shared.Or(roaring.And(once, derived))
+		once.Or(derived)
+	}
+	for _, i := range members {
+		c.left[i].AndNot(roaring.AndNot(shared, covers[i].Direct))
+	}
+}
+
 // meets reports whether a fragment of ds is in set.
 func meets(ds []fri.Digest, set *roaring.Bitmap) bool {
 	for _, d := range ds {
@@ -132,18 +134,4 @@ func addAll(set *roaring.Bitmap, ds []fri.Digest) {
 func (c *Claims) Of(i int) *roaring.Bitmap { return c.left[i] }
 
 // Lose says that the files of entry i lack rows of the fragments in gaps.
-func (c *Claims) Lose(i int, gaps *roaring.Bitmap) {
-	gone := roaring.And(gaps, c.covers[i].Live)
-	c.left[i].AndNot(gone)
-	if !c.tagged {
-		return // every segment that covers a fragment holds all of its rows
-	}
-	for _, j := range c.group[i] {
-		if j != i {
-			c.left[j].AndNot(roaring.AndNot(gone, c.covers[j].Direct))
-		}
-	}
-}
-
-// LeaveOut says that entry i is not in the remapped dataset.
-func (c *Claims) LeaveOut(i int) { c.Lose(i, c.covers[i].Live) }
+func (c *Claims) Lose(i int, gaps *roaring.Bitmap) { c.left[i].AndNot(gaps) }
