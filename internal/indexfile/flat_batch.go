@@ -12,6 +12,9 @@ import (
 const (
 	// batchRows is how many addresses are read and translated together.
 	batchRows = 65536
+	// pieceRows is how many of them are handled together where they come in order: what that takes stays in the
+	// processor's cache.
+	pieceRows = 8192
 	// directRows is the length from which on a request is translated straight into its destination: batches kept for
 	// the next request would win nothing.
 	directRows = 4096
@@ -140,30 +143,66 @@ func (t *translated) step(ctx context.Context, from uint64, dst []uint64) error 
 	return nil
 }
 
-// translate gives the values of rows [from, from+len(dst)), at most batchRows of them.
+// translate gives the values of rows [from, from+len(dst)), at most batchRows of them. Addresses in order are read and
+// translated in pieces; others all at once, since then many of them fall into the same part of a mapping.
 func (t *translated) translate(ctx context.Context, from uint64, dst []uint64) error {
-	if err := t.src.read(ctx, from, dst); err != nil {
-		return err
-	}
 	w, ok := t.pool.Get().(*batchWork)
 	if !ok {
 		w = &batchWork{}
 	}
 	defer t.pool.Put(w)
-	w.addrs = slices.Grow(w.addrs[:0], len(dst))[:len(dst)]
-	for i, v := range dst {
-		w.addrs[i] = toAddr(v)
+	w.addrs = w.addrs[:0] // a failure may have left some
+	for len(dst) > 0 {
+		n := min(len(dst), pieceRows)
+		ordered, err := t.load(ctx, w, from, dst[:n])
+		if err == nil && !ordered && n < len(dst) {
+			_, err = t.load(ctx, w, from+uint64(n), dst[n:])
+			n = len(dst)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.settle(ctx, w, from, dst[:n]); err != nil {
+			return err
+		}
+		from += uint64(n)
+		dst = dst[n:]
 	}
-	w.answers.Grow(len(dst))
-	if err := t.r.Resolve(ctx, w.addrs, &w.answers); err != nil {
+	return nil
+}
+
+// load reads rows from on, through dst, to the end of w.addrs, and reports whether most of them are in order.
+func (t *translated) load(ctx context.Context, w *batchWork, from uint64, dst []uint64) (ordered bool, err error) {
+	if err := t.src.read(ctx, from, dst); err != nil {
+		return false, err
+	}
+	n := len(w.addrs)
+	w.addrs = slices.Grow(w.addrs, len(dst))[:n+len(dst)]
+	jumps, last := 0, uint64(0)
+	for i, v := range dst {
+		w.addrs[n+i] = toAddr(v)
+		if v < last || v-last > pieceRows {
+			jumps++
+		}
+		last = v
+	}
+	return jumps <= len(dst)/16+1, nil
+}
+
+// settle translates w.addrs, which stand in the rows from from on, into dst, and empties w.addrs.
+func (t *translated) settle(ctx context.Context, w *batchWork, from uint64, dst []uint64) error {
+	addrs := w.addrs
+	w.addrs = w.addrs[:0]
+	w.answers.Grow(len(addrs))
+	if err := t.r.Resolve(ctx, addrs, &w.answers); err != nil {
 		return err
 	}
 	for i := range dst {
+		v := uint64(Placeholder(from + uint64(i)))
 		if w.answers.Keep(i) {
-			dst[i] = uint64(w.answers.New[i])
-		} else {
-			dst[i] = uint64(Placeholder(from + uint64(i)))
+			v = uint64(w.answers.New[i])
 		}
+		dst[i] = v
 	}
 	return nil
 }

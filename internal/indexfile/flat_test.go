@@ -360,3 +360,47 @@ func TestUnknownTypesAndNamesAreRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestNarrowedCoverageGivesPlaceholders(t *testing.T) {
+	masked := map[string]int{}
+	for name, index := range map[string]string{"legacy/multi": "btree_id", "tagged/chain": "id_btree", "legacy/v20": "btree_id", "tagged/stable2": "id_btree"} {
+		w := openWorld(t, name, 0)
+		ix := w.m.IndicesNamed(index)[0]
+		s := w.segment(ix)
+		f, err := s.Open(t.Context(), "page_data.lance")
+		noError(t, err)
+		_, addrs := storedAddresses(t, f)
+		covered := w.covers[ix.Ordinal].Live
+		if covered.IsEmpty() {
+			t.Fatalf("%s: nothing is covered", name)
+		}
+		full := wantRemapped(t, w.resolver(ix), 0, addrs)
+		for _, without := range covered.ToArray() {
+			less := covered.Clone()
+			less.Remove(without)
+			c, err := f.Remap(t.Context(), NewResolver(w.translator(), w.live, less), Options{})
+			noError(t, err)
+			_, got := storedAddresses(t, reopen(t, s, "page_data.lance", c))
+			for row, a := range full {
+				want := a
+				if uint32(a.Frag()) == without {
+					want = Placeholder(uint64(row))
+					masked[name]++
+				}
+				if got[row] != want {
+					t.Fatalf("%s without fragment %d, row %d: %v, want %v", name, without, row, got[row], want)
+				}
+			}
+		}
+		if masked[name] == 0 {
+			t.Errorf("%s: no address was masked", name)
+		}
+		seen := map[fri.RowAddr]bool{}
+		for _, a := range full {
+			if seen[a] {
+				t.Fatalf("%s: %v twice", name, a)
+			}
+			seen[a] = true
+		}
+	}
+}

@@ -84,14 +84,14 @@ func (r *segmentResolver) Resolve(ctx context.Context, addrs []fri.RowAddr, a *A
 	if err := r.tr.Translate(ctx, addrs, &res); err != nil {
 		return err
 	}
-	last, in, known := fri.FragID(0), false, false
+	last, in := ^uint64(0), false
 	for i, o := range a.Outcome {
 		if !o.HasAddress() {
 			a.Covered[i] = false
 			continue
 		}
-		if f := a.New[i].Frag(); !known || f != last {
-			last, in, known = f, r.covered.Contains(uint32(f)), true
+		if f := uint64(a.New[i].Frag()); f != last {
+			last, in = f, r.covered.Contains(uint32(f))
 		}
 		a.Covered[i] = in
 	}
