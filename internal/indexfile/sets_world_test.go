@@ -79,7 +79,7 @@ func (refusing) Resolve(context.Context, []fri.RowAddr, *Answers) error {
 	return fault.New("test", "", fault.Corrupt, "labels")
 }
 
-// unpackSets unpacks the tables of testdata/sets.tar.zst (testdata/make_sets.py made them) into a folder.
+// unpackSets unpacks the tables of testdata/sets.tar.zst (integration/py/make_sets.py made them, and their data files were left out) into a folder.
 func unpackSets(tb testing.TB) string {
 	tb.Helper()
 	r, err := os.Open(filepath.Join("testdata", "sets.tar.zst"))

@@ -1,4 +1,5 @@
-"""Makes the tables behind sets.tar.zst, without their data files: which rows an index names is all that is tested.
+"""Makes tables whose indices hold sets and zones of every form. Without the data files they are
+internal/indexfile/testdata/sets.tar.zst.
 
 usage: make_sets.py FOLDER          (pylance 14.0.2)
 
