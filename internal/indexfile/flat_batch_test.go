@@ -43,13 +43,13 @@ func TestTranslatedRanges(t *testing.T) {
 		x := newTranslated(&list{values: values}, shifted{})
 		n := uint64(len(values))
 		last := uint64(0)
-		for range rapid.IntRange(1, 25).Draw(t, "reads") {
+		for range rapid.IntRange(1, 12).Draw(t, "reads") {
 			from := last
 			if rapid.Bool().Draw(t, "jump") {
 				from = rapid.Uint64Range(0, n-1).Draw(t, "from")
 			}
-			size := min(rapid.Uint64Range(0, 6000).Draw(t, "rows"), n-from)
-			if rapid.IntRange(0, 30).Draw(t, "large") == 0 {
+			size := min(rapid.Uint64Range(0, 4200).Draw(t, "rows"), n-from)
+			if rapid.IntRange(0, 99).Draw(t, "large") == 99 {
 				size = min(70_000, n-from)
 			}
 			off := int64(rapid.IntRange(0, 7).Draw(t, "cut"))
