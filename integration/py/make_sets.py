@@ -4,10 +4,10 @@ internal/indexfile/testdata/sets.tar.zst.
 usage: make_sets.py FOLDER          (pylance 14.0.2)
 
 big    2.1: five fragments of 40,000 rows; BITMAP with two cells of more than 32 KiB, each ZSTD; ZONEMAP of 1,000 rows a
-       zone. Compacted to fragments of 70,000 rows, so that zones are divided.
+       zone. Compacted to fragments of about 20,000 rows, so that zones are divided.
 small  2.0, 2.1, 2.2, 2.3: four fragments of 300 rows; LABEL_LIST with null lists, RTREE with null points, BITMAP, NGRAM,
-       ZONEMAP and BLOOMFILTER with 20 rows a zone. Rows deleted, a fragment wholly deleted, compacted to fragments of
-       250 rows, rows deleted, appended to, compacted again.
+       ZONEMAP and BLOOMFILTER with 20 rows a zone. Rows deleted, fragments joined, rows deleted, rows appended, fragments
+       divided, rows deleted.
 """
 import os
 import random

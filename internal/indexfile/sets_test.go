@@ -140,8 +140,7 @@ func TestOwnSets(t *testing.T) {
 	ownTables(t, setTypes, func(t *testing.T, w *world, ix *dataset.Index, s *Segment, r Resolver) {
 		for _, path := range setFiles(s) {
 			stored, made := checkSets(t, s, path, r, Options{SpillDir: t.TempDir(), SpillAbove: 1})
-			// The replaced cells stay in the file as dead bytes; the new ones take about as much.
-			if made > 2*stored+stored/8+4096 {
+			if made > stored+stored/8+4096 {
 				t.Errorf("%s: %d bytes were made of %d", path, made, stored)
 			}
 			f, err := s.Open(t.Context(), path)

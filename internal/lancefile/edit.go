@@ -49,6 +49,7 @@ type Overlay struct {
 // Synthesise plans the file that an Edit makes of f (docs/FORMAT.md, "Lance file"): new pages and global buffers stand
 // where f's schema stood, each at a multiple of 64, and schema, page descriptions and tables follow. All bytes before
 // them are the original's, so that the columns that are not named stay as they are; replaced pages become dead bytes.
+// Without a Flat or an Overlay the dead bytes at the end of the data are left out.
 // In a file of version 2.0 a Flat is written over the pages of its column, which must all be plain arrays without nulls.
 // An Edit of nothing but overlays keeps size and layout.
 //

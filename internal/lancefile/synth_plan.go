@@ -27,7 +27,8 @@ type plan struct {
 	edit    Edit
 	flats   map[int]*Flat
 	cells   map[int]*CellPages
-	appends bool // something new stands behind the original's data
+	appends bool   // something new stands behind the original's data
+	keptTo  uint64 // end of the last buffer of a column that stays
 	grammar grammar
 	pool    *sync.Pool // of the buffers that Fill writes to
 	out     layout
@@ -133,7 +134,7 @@ func (p *plan) lay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.original(span{0, schema.off})
+	l.original(span{0, p.dataEnd(schema.off)})
 	metas := map[int][]byte{}
 	for i := range f.columns {
 		if x := p.flats[i]; x != nil && f.foot.version != V20 {
@@ -174,6 +175,21 @@ func (p *plan) lay(ctx context.Context) error {
 	tail = append(tail, foot...) // counts, version and magic are the original's
 	l.add(memory(tail), 0, uint64(len(tail)))
 	return nil
+}
+
+// dataEnd is where the new buffers begin: behind the original's data, which end at the schema. Where no column is made
+// on the fly, what stands behind the last buffer that stays is left out: most of such a file is in the cells replaced.
+func (p *plan) dataEnd(schema uint64) uint64 {
+	if len(p.flats) > 0 || len(p.edit.Overlays) > 0 {
+		return schema
+	}
+	end := p.keptTo
+	for i, b := range p.file.buffers[1:] {
+		if _, replaced := p.edit.Globals[i+1]; !replaced {
+			end = max(end, b.end())
+		}
+	}
+	return end
 }
 
 func appendTable(b []byte, t []span) []byte {

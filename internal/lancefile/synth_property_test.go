@@ -74,13 +74,39 @@ func drawEdit(t *rapid.T, tb testing.TB) edited {
 	return x
 }
 
+// dataEnd is up to where the original's bytes stay: to its schema, or, where no column is made on the fly, to the end of
+// the last buffer that is still in use.
+func (x edited) dataEnd() (end uint64) {
+	if len(x.edit.Flats) > 0 || len(x.cells)+len(x.globals) == 0 {
+		return x.before.globals[0][0]
+	}
+	for i, g := range x.before.globals {
+		if _, replaced := x.globals[i]; i > 0 && !replaced {
+			end = max(end, g[0]+g[1])
+		}
+	}
+	for i, c := range x.before.columns {
+		if _, replaced := x.cells[i]; replaced {
+			continue
+		}
+		for _, p := range c.GetPages() {
+			for k, n := range p.GetBufferSizes() {
+				if n > 0 {
+					end = max(end, p.GetBufferOffsets()[k]+n)
+				}
+			}
+		}
+	}
+	return end
+}
+
 // check compares a synthesised file with the original, part by part.
 func (x edited) check(t *rapid.T, tb testing.TB, got []byte) {
 	after := takeApart(tb, got)
-	g0 := x.before.globals[0][0]
+	g0 := x.dataEnd()
 	appends := len(x.cells)+len(x.globals) > 0 || (len(x.edit.Flats) > 0 && !x.dialect.old())
 	if size := uint64(len(got)); appends {
-		want := g0
+		want := (g0 + 63) &^ 63
 		for _, n := range x.buffers {
 			want += (n + 63) &^ 63
 		}

@@ -205,6 +205,9 @@ func (p *plan) keep(kept *[]span, column int, off uint64, buffers []span) error 
 		if b.n > 0 && p.appends && b.end() > f.buffers[0].off {
 			return behindSchema(off, fmt.Sprintf("a buffer of column %d", column), b, f.buffers[0].off)
 		}
+		if b.n > 0 {
+			p.keptTo = max(p.keptTo, b.end())
+		}
 		if len(p.flats) > 0 && f.foot.version == V20 {
 			*kept = append(*kept, b)
 		}
