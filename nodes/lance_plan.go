@@ -72,12 +72,17 @@ func (n version) lancePlan(ctx context.Context) (*lancePlan, error) {
 			}
 		}
 		var entries []indexfile.Entry
+		named := map[string]bool{} // indices of which an entry names the placeholders' fragment
 		for i := range found {
 			f, e := &found[i], &es.list[i]
 			if f.err != nil {
 				continue
 			}
-			x := indexfile.Entry{Index: e.ix, UUID: e.uuid, Files: f.files, Placeholders: e.holders}
+			x := indexfile.Entry{Index: e.ix, UUID: e.uuid, Files: f.files}
+			if e.holders && e.ix.Bitmap != nil && !named[e.ix.Name] {
+				// Readers take the bitmaps of one index together, and writers take two that overlap for damage.
+				x.Placeholders, named[e.ix.Name] = true, true
+			}
 			switch {
 			case e.ix.Bitmap == nil:
 			case !e.asStored:
