@@ -58,9 +58,6 @@ func remapCost(size int64) int64 {
 // load opens the stored file and plans the remapped one; for a re-serialised one this is all the work.
 func (f *remapFile) load(ctx context.Context) (*held, error) {
 	n := f.at.n
-	if f.key != f.at.key(f.file.path) {
-		return nil, fault.New("open", f.path, fault.Stale, "the stored file was replaced; look the name up again")
-	}
 	l, h, err := n.loadHistory(ctx)
 	if err != nil {
 		return nil, err
@@ -99,6 +96,9 @@ func (f *remapFile) load(ctx context.Context) (*held, error) {
 // file was opened just now. A file that is opened again must have the size that was told before.
 func (f *remapFile) hold(ctx context.Context) (h *held, fresh bool, err error) {
 	t := f.at.n.t
+	if f.key != f.at.key(f.file.path) {
+		return nil, false, fault.New("open", f.path, fault.Stale, "the stored file was replaced; look the name up again")
+	}
 	var loaded atomic.Bool
 	for range 3 {
 		if f.how == indexfile.Reserialised {

@@ -17,6 +17,7 @@ const scanBatch = 1 << 16
 // segmentScan is a segment whose stored addresses are walked over, in the version that it belongs to.
 type segmentScan struct {
 	at       segmentAt
+	key      string // content key of what is made from it
 	l        *loaded
 	h        *history
 	s        *segment
@@ -35,10 +36,18 @@ type scannedFile struct {
 // addresses reports whether the file may hold addresses that a scan finds.
 func (f *scannedFile) addresses() bool { return f.err == nil && f.how != indexfile.Verbatim }
 
+// fresh fails where a stored file of the segment was replaced since key was its content key.
+func (at segmentAt) fresh(key string) error {
+	if key != at.key("") {
+		return fault.New("nodes.Scan", at.path(), fault.Stale, "a stored file was replaced; look the name up again")
+	}
+	return nil
+}
+
 // scan prepares a walk over the segment's addresses. key is the content key of what is made from it.
 func (at segmentAt) scan(ctx context.Context, key string) (*segmentScan, error) {
-	if key != at.key("") {
-		return nil, fault.New("nodes.Scan", at.path(), fault.Stale, "a stored file was replaced; look the name up again")
+	if err := at.fresh(key); err != nil {
+		return nil, err
 	}
 	l, h, err := at.n.loadHistory(ctx)
 	if err != nil {
@@ -56,7 +65,7 @@ func (at segmentAt) scan(ctx context.Context, key string) (*segmentScan, error) 
 	if err != nil {
 		return nil, err
 	}
-	out := &segmentScan{at: at, l: l, h: h, s: s, seg: at.layout(l, s, files), resolver: r}
+	out := &segmentScan{at: at, key: key, l: l, h: h, s: s, seg: at.layout(l, s, files), resolver: r}
 	out.seg.Rows = r.Rows
 	for _, f := range files {
 		how, err := out.seg.How(f.path)
@@ -68,6 +77,9 @@ func (at segmentAt) scan(ctx context.Context, key string) (*segmentScan, error) 
 
 // open walks over the addresses of one file from a position on.
 func (sc *segmentScan) open(ctx context.Context, path string, from indexfile.Position) (*addressCursor, error) {
+	if err := sc.at.fresh(sc.key); err != nil {
+		return nil, err
+	}
 	f, err := sc.seg.Open(ctx, path)
 	if err != nil {
 		return nil, err
