@@ -13,13 +13,15 @@ func (r *arrayReader) values(ctx context.Context, p *arrayValues, e *pb.ArrayEnc
 	if depth >= maxDepth {
 		return block{}, nil, fmt.Errorf("encodings nested deeper than %d", maxDepth)
 	}
-	if size := s.valueBytes(); n > readLimit || size > 0 && n > readLimit/size {
-		return block{}, nil, tooLarge(n * max(size, 1))
+	if size := max(s.valueBytes(), 1); n > CellLimit/size {
+		return block{}, nil, tooLarge(n * size)
 	}
 	depth++
 	switch {
 	case e.GetNullable() != nil:
 		return r.nullable(ctx, p, e.GetNullable(), s, from, n, depth)
+	case s.none():
+		return block{}, nil, fmt.Errorf("values in a column of nulls")
 	case e.GetConstant() != nil:
 		if !s.variable && uint64(len(e.GetConstant().GetValue())) != s.valueBytes() {
 			return block{}, nil, fmt.Errorf("constant of %d bytes for values of %d", len(e.GetConstant().GetValue()), s.valueBytes())
@@ -137,7 +139,7 @@ func (r *arrayReader) binary(ctx context.Context, p *arrayValues, e *pb.ArrayEnc
 		return block{}, nil, err
 	}
 	size := ends[n] - ends[0]
-	if size > readLimit {
+	if size > readLimit && (n > 1 || size > CellLimit) {
 		return block{}, nil, tooLarge(size)
 	}
 	b, _, err := r.values(ctx, p, e.GetBytes(), shape{bits: 8}, ends[0], size, depth)

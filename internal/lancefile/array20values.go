@@ -112,8 +112,8 @@ func (r *arrayReader) read(ctx context.Context, from, n uint64) (*Array, error) 
 	case r.field.list():
 		return r.list(ctx, from, n)
 	}
-	if n > readLimit {
-		return nil, r.wrap(-1, 0, tooLarge(n))
+	if n > readLimit/8 {
+		return nil, r.wrap(-1, 0, tooLarge(8*n))
 	}
 	a := &Array{Type: r.field.pb.GetLogicalType(), Len: int(n)}
 	for _, c := range r.children {
@@ -127,6 +127,9 @@ func (r *arrayReader) read(ctx context.Context, from, n uint64) (*Array, error) 
 }
 
 func (r *arrayReader) leaf(ctx context.Context, from, n uint64) (*Array, error) {
+	if n > readLimit/8 {
+		return nil, r.wrap(-1, 0, tooLarge(8*n))
+	}
 	out := leafArray(r.field.pb.GetLogicalType(), r.shape, block{})
 	err := r.eachPage(from, n, func(k int, row, take uint64) error {
 		p := &r.pages[k]

@@ -17,8 +17,8 @@ type block struct {
 	valid   []uint64 // of the items of fixed-size lists, by item; nil: all valid
 }
 
-// readLimit bounds the bytes that one read may decode.
-const readLimit = 1 << 30
+// readLimit bounds the bytes that one read may decode; a single cell may be larger.
+const readLimit = 256 << 20
 
 func tooLarge(n uint64) error {
 	return fault.New("lancefile.Read", "", fault.TooLarge, "%d bytes in one read, at most %d: read fewer rows at once", n, uint64(readLimit))
@@ -84,8 +84,8 @@ func repeat(s shape, n uint64, value []byte) (block, error) {
 	if uint64(len(value)) > 0 && n > readLimit/uint64(len(value)) {
 		return block{}, tooLarge(n * uint64(len(value)))
 	}
-	if n > readLimit {
-		return block{}, tooLarge(n)
+	if n > readLimit/8 { // the room for offsets and validity
+		return block{}, tooLarge(8 * n)
 	}
 	b := block{n: n}
 	all := make([]byte, 0, n*uint64(len(value)))

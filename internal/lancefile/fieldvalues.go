@@ -136,10 +136,13 @@ func (f *File) openLeaf(ctx context.Context, path []*field) (*leafReader, error)
 func (v *Values) Rows() uint64 { return v.rows }
 
 // Read decodes rows [from, from+n) into a new array. A range outside the file is fault.Invalid; values that take more
-// than 1 GiB are fault.TooLarge.
+// than 256 MiB are fault.TooLarge.
 func (v *Values) Read(ctx context.Context, from, n uint64) (*Array, error) {
 	if from > v.rows || n > v.rows-from {
 		return nil, fault.New("lancefile.Read", "", fault.Invalid, "field %q has no %d rows at %d", v.field.path, n, from)
+	}
+	if n > readLimit/8 {
+		return nil, tooLarge(8 * n)
 	}
 	if v.old != nil {
 		return v.old.read(ctx, from, n)

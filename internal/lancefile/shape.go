@@ -66,7 +66,7 @@ func shapeOf(logical string) (shape, error) {
 			inner = "halffloat"
 		}
 		s, err := shapeOf(inner)
-		if err != nil || s.variable || s.bits == 0 || s.dim > 0 {
+		if err != nil || s.variable || s.none() || s.dim > 0 {
 			break
 		}
 		if s.dim = n; s.valueBytes() > maxValueBytes {
@@ -76,6 +76,9 @@ func shapeOf(logical string) (shape, error) {
 	}
 	return shape{}, &unknownError{what: "type", detail: strconv.Quote(logical)}
 }
+
+// none reports whether the type has no values, but nulls.
+func (s shape) none() bool { return s.bits == 0 && !s.variable }
 
 // itemBytes is the size of one decoded value or item: a bit becomes a byte.
 func (s shape) itemBytes() uint64 { return uint64(s.bits+7) / 8 }

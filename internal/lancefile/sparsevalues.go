@@ -34,6 +34,9 @@ type sparseLayer struct {
 	someBuffer, countsBuffer int
 }
 
+// maxSparseLists bounds the lists that are not empty in one page; the message alone may describe any number.
+const maxSparseLists = 1 << 22
+
 // sparseSets is the decoded structure of a page.
 type sparseSets struct {
 	valid []*rowSet  // of each layer
@@ -111,8 +114,8 @@ func (d *sparseValues) layer(l *pb.PlanarLayout_SparseLayer, list bool, take fun
 			return x, err
 		case x.counts == nil:
 			return x, fmt.Errorf("list layer without counts")
-		case x.some.count > maxPackedLevels:
-			return x, &unknownError{what: "layout", detail: fmt.Sprintf("%d lists in one page, at most %d", x.some.count, maxPackedLevels)}
+		case x.some.count > maxSparseLists:
+			return x, &unknownError{what: "layout", detail: fmt.Sprintf("%d lists in one page, at most %d", x.some.count, maxSparseLists)}
 		case x.items > 1<<48:
 			return x, fmt.Errorf("%d items", x.items)
 		}
@@ -296,8 +299,8 @@ func (d *sparseValues) array(ctx context.Context, c *columnInfo, p *pageInfo, fr
 
 // level returns slots [from, from+n) of layer i.
 func (d *sparseValues) level(ctx context.Context, c *columnInfo, sets *sparseSets, i int, from, n uint64, path []*field) (a *Array, err error) {
-	if n > readLimit {
-		return nil, tooLarge(n)
+	if n > readLimit/8 {
+		return nil, tooLarge(8 * n)
 	}
 	k := len(path) - 1 - i
 	logical := path[k].pb.GetLogicalType()

@@ -9,6 +9,24 @@ import (
 // buildValues builds the reader of a page of a leaf column of version 2.1 or later. path is the leaf and its parents,
 // up to the top.
 func buildValues(f *File, p *pageInfo, e *encoding, path []*field, s shape) (pageReader, nesting, error) {
+	r, n, err := buildAny(f, p, e, path, s)
+	if err != nil || !s.none() {
+		return r, n, err
+	}
+	switch d := r.(type) {
+	case *constantValues:
+		if d.null {
+			return r, n, nil
+		}
+	case *sparseValues:
+		if d.values == nil && d.constant == nil {
+			return r, n, nil
+		}
+	}
+	return nil, n, fmt.Errorf("values in a column of nulls")
+}
+
+func buildAny(f *File, p *pageInfo, e *encoding, path []*field, s shape) (pageReader, nesting, error) {
 	cd := &codec{zstd: &f.zstd, version: f.foot.version}
 	switch {
 	case f.foot.version == V20:

@@ -62,6 +62,7 @@ type File struct {
 	Major, Minor uint16
 	Rows         uint64
 	Columns      []Column
+	Fields       []*pb.FileField // the schema, in place of a field per column
 	Metadata     map[string]string
 	Globals      []Buffer // global buffers after the schema; they get the numbers 1, 2, ...
 }
@@ -148,6 +149,9 @@ func (f File) Build() *Content {
 			row += p.Rows
 		}
 		metas = append(metas, m)
+	}
+	if f.Fields != nil {
+		desc.Schema.Fields = f.Fields
 	}
 	gbo := make([]byte, 16) // the schema's entry is filled in below
 	for _, g := range f.Globals {
