@@ -227,6 +227,10 @@ type Stats struct {
 	Passed    int // opens that the kernel was left to read by itself, since the start
 }
 
+// Healthy reports whether the mount still takes on work: so many requests may have been left behind unfinished that it
+// refuses more.
+func (s *Server) Healthy() bool { return s.m.runner.abandoned.Load() < maxAbandoned }
+
 // Stats returns the gauges.
 func (s *Server) Stats() Stats {
 	return Stats{

@@ -117,7 +117,7 @@ func (d *demo) mounted(ctx context.Context, src *source, srv *fs.Server, sig cha
 	err := untilSignal(ctx, sig, tour.run)
 	if err == nil && d.stay {
 		fmt.Fprintf(d.cmd.ErrOrStderr(), "frifs: still mounted at %s; stop with Ctrl-C\n", srv.Mountpoint())
-		return serve(srv, sig, d.cmd.ErrOrStderr())
+		return (&serving{srv: srv, sig: sig, stderr: d.cmd.ErrOrStderr()}).serve()
 	}
 	return errors.Join(err, endMount(srv, d.cmd.ErrOrStderr()))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 
@@ -11,36 +12,23 @@ import (
 )
 
 func newDoctorCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "doctor",
+	var t target
+	cmd := &cobra.Command{
+		Use:   "doctor [URI]",
 		Short: "Say what this machine lacks to mount, and how to get it",
-		Long: `Looks at what a mount needs on this machine. Exit code 0: mounting should work; 3: something
-that is needed is missing. Nothing is mounted and nothing is changed.`,
-		Example: `  frifs doctor`,
-		Args:    args(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Long: `Looks at what a mount needs on this machine, and, with URI, whether that dataset can be read.
+Exit code 0: mounting should work; 3: something that is needed is missing. Nothing is mounted and
+nothing is changed.`,
+		Example: `  frifs doctor
+  frifs doctor --cache-dir /var/cache/frifs /data/t.lance`,
+		Args: args(0, 1, "[URI]"),
+		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
+			checks := append(fs.Doctor(), checkCacheDir(t.cacheDir), checkCrawlers("/etc/updatedb.conf"))
+			if len(args) > 0 {
+				checks = append(checks, t.checkDataset(cmd, args[0]))
+			}
 			var b strings.Builder
-			missing := 0
-			fmt.Fprintf(&b, "frifs %s\n", release())
-			for _, c := range fs.Doctor() {
-				mark := "ok     "
-				switch {
-				case !c.OK && c.Needed:
-					mark = "MISSING"
-					missing++
-				case !c.OK:
-					mark = "note   "
-				}
-				fmt.Fprintf(&b, "%s  %s: %s\n", mark, c.Name, c.Detail)
-				if !c.OK {
-					fmt.Fprintf(&b, "         %s\n", c.Fix)
-				}
-			}
-			for _, tool := range []string{"jq", "awk"} {
-				if _, err := exec.LookPath(tool); err != nil {
-					fmt.Fprintf(&b, "note     %s is not installed: the examples in README.md and frifs demo use it\n", tool)
-				}
-			}
+			missing := printChecks(&b, checks)
 			if missing == 0 {
 				b.WriteString("\nMounting should work: frifs mount URI MOUNTPOINT\n")
 			} else {
@@ -53,6 +41,106 @@ that is needed is missing. Nothing is mounted and nothing is changed.`,
 				return findings{}
 			}
 			return nil
-		},
+		}),
 	}
+	t.flags(cmd)
+	t.treeFlags(cmd)
+	return cmd
+}
+
+// printChecks writes a line per check, two where something is to be done, and returns how many needed ones failed.
+func printChecks(b *strings.Builder, checks []fs.Check) (missing int) {
+	fmt.Fprintf(b, "frifs %s\n", release())
+	for _, c := range checks {
+		mark := "ok     "
+		switch {
+		case c.Name == "":
+			continue // does not matter here
+		case !c.OK && c.Needed:
+			mark = "MISSING"
+			missing++
+		case !c.OK:
+			mark = "note   "
+		}
+		fmt.Fprintf(b, "%s  %s: %s\n", mark, c.Name, c.Detail)
+		if !c.OK && c.Fix != "" {
+			fmt.Fprintf(b, "         %s\n", c.Fix)
+		}
+	}
+	for _, tool := range []string{"jq", "awk"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			fmt.Fprintf(b, "note     %s is not installed: the examples in README.md and frifs demo use it\n", tool)
+		}
+	}
+	return missing
+}
+
+// lowCache is how much free space makes a note on the directory for translated index files.
+const lowCache = 1 << 30
+
+// checkCacheDir looks at the directory for translated index files.
+func checkCacheDir(dir string) fs.Check {
+	c := fs.Check{Name: "cache directory", Detail: dir}
+	if dir == "" {
+		dir = os.TempDir()
+		c.Detail = dir + " (the default; --cache-dir names another)"
+	}
+	if err := checkWritableDir(dir); err != nil {
+		c.Needed, c.Detail = true, dir+" cannot be written to: "+plain(err)
+		c.Fix = "name a directory that can with --cache-dir, or run: mkdir -p " + dir
+		return c
+	}
+	free, ok := freeSpace(dir)
+	if ok && free < lowCache {
+		c.Detail += ", " + sizeText(free) + " free"
+		c.Fix = "large translated index files may not fit; name a directory with more space with --cache-dir"
+		return c
+	}
+	if c.OK = true; ok {
+		c.Detail += ", " + sizeText(free) + " free"
+	}
+	return c
+}
+
+// checkCrawlers looks whether the nightly updatedb walks mounts of ours; no check where there is no updatedb.
+func checkCrawlers(conf string) fs.Check {
+	b, err := os.ReadFile(conf)
+	if err != nil {
+		return fs.Check{}
+	}
+	c := fs.Check{Name: "updatedb", OK: true, Detail: "passes over mounts of frifs"}
+	for _, line := range strings.Split(string(b), "\n") {
+		if name, list, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "PRUNEFS" {
+			for _, w := range strings.Fields(strings.Trim(strings.TrimSpace(list), `"`)) {
+				if w == "fuse.frifs" || w == "fuse" {
+					return c
+				}
+			}
+		}
+	}
+	c.OK, c.Detail = false, "will walk mounts of frifs that it may see"
+	c.Fix = "add fuse.frifs to PRUNEFS in " + conf
+	return c
+}
+
+// checkDataset looks whether the dataset at uri can be read, down to the manifest of its newest version.
+func (t *target) checkDataset(cmd *cobra.Command, uri string) fs.Check {
+	c := fs.Check{Name: "dataset", Needed: true, Fix: "see frifs ls " + uri}
+	src, err := t.source(cmd, uri)
+	if err != nil {
+		c.Detail = plain(err)
+		return c
+	}
+	defer src.close()
+	c.Detail = src.describe(cmd.Context())
+	var v struct {
+		Rows *uint64 `json:"rows"`
+	}
+	if err := readJSON(cmd.Context(), src.root, "latest/version.json", &v); err != nil {
+		c.Detail += ": the newest version cannot be read: " + plain(err)
+		c.Fix = "an older version may work: frifs ls " + uri + " versions"
+		return c
+	}
+	c.OK = true
+	return c
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +21,7 @@ type logFlags struct {
 	level  *choice
 	format *choice
 	file   string
+	reopen func() // opens the log file anew, after it was moved away; set by open
 }
 
 func (l *logFlags) add(cmd *cobra.Command, level string) {
@@ -34,14 +37,31 @@ func (l *logFlags) add(cmd *cobra.Command, level string) {
 // open makes the logger; closer writes what is left and ends it. Logging never waits for its reader.
 func (l *logFlags) open(stderr io.Writer) (log *slog.Logger, closer func(), err error) {
 	out, closeFile := stderr, func() {}
+	l.reopen = func() {}
 	if l.file != "" {
-		f, err := os.OpenFile(l.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
-			return nil, nil, fault.New("frifs", l.file, fault.Denied, "the log file cannot be opened: %w", err)
+		f := &logFile{}
+		if f.name, err = filepath.Abs(l.file); err == nil {
+			err = f.open()
 		}
-		out, closeFile = f, func() { _ = f.Close() }
+		if err != nil {
+			return nil, nil, fault.New("frifs", l.file, fault.KindOf(err), "the log file cannot be opened: %w", err)
+		}
+		out, closeFile = f, f.close
+		l.reopen = func() {
+			if err := f.open(); err != nil {
+				log.Error("the log file cannot be opened again; the old one is written to", "error", err)
+			}
+		}
 	}
-	async := newAsyncWriter(out)
+	lost := func(n int64) string {
+		return fmt.Sprintf("%d log lines were dropped: the log was not read fast enough\n", n)
+	}
+	if l.format.word == "json" {
+		lost = func(n int64) string {
+			return fmt.Sprintf("{\"level\":\"WARN\",\"msg\":\"log lines were dropped\",\"lines\":%d}\n", n)
+		}
+	}
+	async := newAsyncWriter(out, logQueue, lost)
 	closer = func() {
 		async.close()
 		closeFile()
@@ -55,12 +75,48 @@ func (l *logFlags) open(stderr io.Writer) (log *slog.Logger, closer func(), err 
 	return slog.New(slog.NewTextHandler(async, opt)), closer, nil
 }
 
+// logFile is a file that can be opened anew while it is written to.
+type logFile struct {
+	name string
+	mu   sync.Mutex // protects f
+	f    *os.File
+}
+
+func (l *logFile) open() error {
+	f, err := os.OpenFile(l.name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f != nil {
+		_ = l.f.Close() // what cannot be written is lost
+	}
+	l.f = f
+	return nil
+}
+
+// Write implements io.Writer.
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.f.Write(p)
+}
+
+func (l *logFile) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f != nil {
+		_ = l.f.Close() // what cannot be written is lost
+	}
+}
+
 const (
 	logQueue = 1024        // lines that may wait to be written
 	logDrain = time.Second // for writing what is left at the end
 )
 
-// asyncWriter writes lines from a goroutine of its own. When more than logQueue lines wait (a terminal that is
+// asyncWriter writes lines from a goroutine of its own. When more lines wait than its queue holds (a terminal that is
 // stopped, a pipe that nobody reads) further ones are dropped and counted: a request of the kernel must not wait for
 // a reader of the log.
 type asyncWriter struct {
@@ -68,10 +124,11 @@ type asyncWriter struct {
 	stop    chan struct{}
 	done    chan struct{}
 	dropped atomic.Int64
+	lost    func(n int64) string // the line that stands for n dropped ones
 }
 
-func newAsyncWriter(out io.Writer) *asyncWriter {
-	w := &asyncWriter{lines: make(chan []byte, logQueue), stop: make(chan struct{}), done: make(chan struct{})}
+func newAsyncWriter(out io.Writer, queue int, lost func(n int64) string) *asyncWriter {
+	w := &asyncWriter{lines: make(chan []byte, queue), lost: lost, stop: make(chan struct{}), done: make(chan struct{})}
 	go w.run(out)
 	return w
 }
@@ -91,7 +148,7 @@ func (w *asyncWriter) run(out io.Writer) {
 	put := func(line []byte) {
 		_, _ = out.Write(line) // nobody can be told
 		if n := w.dropped.Swap(0); n > 0 {
-			fmt.Fprintf(out, "%d log lines were dropped: the log was not read fast enough\n", n)
+			_, _ = io.WriteString(out, w.lost(n)) // likewise
 		}
 	}
 	for {

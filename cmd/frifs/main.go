@@ -22,6 +22,9 @@ var version string
 func main() {
 	// A closed pipe must come back as an error: a mount whose log pipe closes must not die of SIGPIPE.
 	signal.Ignore(syscall.SIGPIPE)
+	if mountHelper(os.Args[0]) {
+		os.Exit(runMountHelper(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

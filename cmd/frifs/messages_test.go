@@ -40,7 +40,7 @@ func TestExitCodesAndMessages(t *testing.T) {
 		{"no mountpoint", []string{"mount", chain}, 2, "mount: MOUNTPOINT is missing (usage: frifs mount URI MOUNTPOINT)"},
 		{"no URI to translate", []string{"translate"}, 2, "translate: URI is missing"},
 		{"no shell", []string{"completion"}, 2, "completion: SHELL is missing (usage: frifs completion bash|zsh|fish|powershell)"},
-		{"no arguments", []string{"doctor", "x"}, 2, "doctor takes no arguments"},
+		{"one argument", []string{"doctor", "x", "y"}, 2, `unexpected argument "y"`},
 		{"unknown flag", []string{"ls", "--colour", chain}, 2, "unknown flag: --colour"},
 		{"too few arguments", []string{"cat", chain}, 2, "cat: PATH is missing (usage: frifs cat URI PATH...)"},
 		{"too many arguments", []string{"ls", chain, "a", "b"}, 2, `unexpected argument "b"`},

@@ -9,9 +9,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,59 +20,8 @@ import (
 	"github.com/frifs/frifs/nodes"
 )
 
-// drainTime is how long a lazily unmounted filesystem may go on serving open files after the second signal.
-const drainTime = 5 * time.Second
-
-const mountHelp = `Mounts the dataset at URI read-only at MOUNTPOINT, an empty directory, and serves it in the
-foreground. README.txt at the root is there once the mount serves.
-
-Ctrl-C (SIGINT) or SIGTERM unmounts and exits 0. While files of the mount are in use it says by whom
-and goes on serving; a second signal takes the mount away all the same. SIGHUP makes the kernel look
-names up again; new versions of the table show within seconds anyway. kill -9 leaves a stale mount
-behind: the next mount there says how to clear it, --force clears it.
-
-Without a selector all versions are shown; --version and --asof pin the tree to one.`
-
-func newMountCmd() *cobra.Command {
-	var t target
-	var logs logFlags
-	opt := fs.Options{}
-	readAhead := sizeValue(1 << 20)
-	cmd := &cobra.Command{
-		Use:   "mount URI MOUNTPOINT",
-		Short: "Mount a dataset (foreground)",
-		Long:  mountHelp,
-		Example: `  mkdir -p /mnt/t && frifs mount /data/t.lance /mnt/t
-  frifs mount --version 12 /data/t.lance /mnt/t
-  frifs mount --for-reader 2.0.1 --omit-index body_fts /data/t.lance /mnt/t
-  frifs mount --asof 2026-05-04T12:00:00Z --log-file /var/log/frifs.log /data/t.lance /mnt/t`,
-		Args: args(2, 2, "URI MOUNTPOINT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			log, closeLog, err := logs.open(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			defer closeLog()
-			opt.Logger = log
-			opt.MaxReadAhead = int(readAhead)
-			return mount(cmd, &t, args[0], args[1], opt)
-		},
-	}
-	t.flags(cmd)
-	t.treeFlags(cmd)
-	logs.add(cmd, "warn")
-	f := cmd.Flags()
-	f.BoolVar(&opt.AllowNonEmpty, "allow-non-empty", false, "mount over a directory that holds files; they are hidden meanwhile")
-	f.BoolVar(&opt.Force, "force", false, "clear a stale mount at MOUNTPOINT first")
-	f.IntVar(&opt.InodeLimit, "inode-limit", 100_000, "inodes that the kernel may keep; the least recently used go")
-	f.Var(&readAhead, "max-read-ahead", "how far the kernel reads ahead; above 128KiB only root can set it")
-	f.BoolVar(&opt.NoPassthrough, "no-passthrough", false, "never let the kernel read local data files by itself (Linux 6.9, root)")
-	f.BoolVar(&opt.DebugFUSE, "debug-fuse", false, "print every request of the kernel and its answer to stderr")
-	return cmd
-}
-
 // mount mounts and serves until the end of the mount.
-func mount(cmd *cobra.Command, t *target, uri, mountpoint string, opt fs.Options) error {
+func (m *mountFlags) mount(cmd *cobra.Command, uri, mountpoint string, opt fs.Options) error {
 	// Signals from here on are for us: none may end the process while it is mounted.
 	sig := make(chan os.Signal, 8)
 	signal.Notify(sig, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -99,7 +48,7 @@ func mount(cmd *cobra.Command, t *target, uri, mountpoint string, opt fs.Options
 			}
 		}
 	}()
-	srv, src, err := startMount(ctx, cmd, t, uri, mountpoint, opt)
+	srv, src, err := startMount(ctx, cmd, &m.target, uri, mountpoint, opt)
 	close(loading)
 	<-stopped
 	if err != nil {
@@ -112,8 +61,34 @@ func mount(cmd *cobra.Command, t *target, uri, mountpoint string, opt fs.Options
 	if len(interrupted) > 0 {
 		sig <- <-interrupted
 	}
-	announce(ctx, cmd.ErrOrStderr(), src, srv)
-	return serve(srv, sig, cmd.ErrOrStderr())
+	return m.stand(ctx, cmd, src, srv, sig)
+}
+
+// stand serves a mount that stands: it says so to all who wait for it, and lets its helpers run until it ends.
+func (m *mountFlags) stand(ctx context.Context, cmd *cobra.Command, src *source, srv *fs.Server, sig <-chan os.Signal) error {
+	end, err := m.debug(ctx, cmd.ErrOrStderr(), src)
+	if err == nil {
+		defer end()
+		err = m.writePIDFile()
+	}
+	if err != nil {
+		return errors.Join(err, endMount(srv, cmd.ErrOrStderr()))
+	}
+	defer m.removePIDFile()
+	var said strings.Builder
+	what := src.describe(ctx)
+	announce(ctx, &said, what, src, srv, m.waiting == nil)
+	if m.waiting == nil {
+		fmt.Fprint(cmd.ErrOrStderr(), said.String())
+	}
+	if err := m.waiting.ready(said.String()); err != nil {
+		return errors.Join(err, endMount(srv, cmd.ErrOrStderr()))
+	}
+	n := newNotifier(srv, m.logger)
+	n.ready(what + " at " + srv.Mountpoint())
+	defer n.stopping()
+	s := serving{srv: srv, sig: sig, stderr: cmd.ErrOrStderr(), reload: m.logs.reopen, tell: n.status}
+	return s.serve()
 }
 
 func startMount(ctx context.Context, cmd *cobra.Command, t *target, uri, mountpoint string, opt fs.Options) (*fs.Server, *source, error) {
@@ -161,6 +136,7 @@ func mountGauges(srv *fs.Server) []nodes.Gauge {
 		{Name: "frifs_mount_inodes", Help: "Inodes that the kernel may hold.", Value: float64(st.Inodes)},
 		{Name: "frifs_mount_requests_running", Help: "Requests at work.", Value: float64(st.Running)},
 		{Name: "frifs_mount_requests_abandoned", Help: "Workers that went on past the end of their request.", Value: float64(st.Abandoned)},
+		{Name: "frifs_mount_stalls_total", Help: "Requests that were answered at the end of their time without their work.", Value: float64(st.Stalls)},
 		{Name: "frifs_mount_passthrough_opens_total", Help: "Opened files that the kernel reads by itself.", Value: float64(st.Passed)},
 	}
 }
@@ -178,66 +154,14 @@ func memoryLimit(budget int64) int64 {
 }
 
 // announce says what is served, where, how to stop it, and what the reader should know about the table.
-func announce(ctx context.Context, stderr io.Writer, src *source, srv *fs.Server) {
-	fmt.Fprintf(stderr, "frifs: %s is mounted at %s\n", src.describe(ctx), srv.Mountpoint())
-	fmt.Fprintf(stderr, "frifs: use it from another terminal; stop with Ctrl-C or: frifs umount %s\n", srv.Mountpoint())
+func announce(ctx context.Context, stderr io.Writer, what string, src *source, srv *fs.Server, foreground bool) {
+	fmt.Fprintf(stderr, "frifs: %s is mounted at %s\n", what, srv.Mountpoint())
+	if foreground {
+		fmt.Fprintf(stderr, "frifs: use it from another terminal; stop with Ctrl-C or: frifs umount %s\n", srv.Mountpoint())
+	} else {
+		fmt.Fprintf(stderr, "frifs: served by process %d; stop with: frifs umount %s\n", os.Getpid(), srv.Mountpoint())
+	}
 	if line := src.advice(ctx); line != "" {
 		fmt.Fprintf(stderr, "frifs: %s\n", line)
 	}
-}
-
-// secondSignal is how long after the first signal another one counts as the second. Wrappers such as timeout(1) and
-// terminals deliver the same wish twice.
-const secondSignal = time.Second
-
-// serve waits for the end of the mount. It returns only when nothing is mounted any more.
-func serve(srv *fs.Server, sig <-chan os.Signal, stderr io.Writer) error {
-	unmounted := make(chan error, 1)
-	var asked time.Time // of the first signal; zero: none yet
-	refused := false    // the unmount that it asked for failed
-	for {
-		select {
-		case <-srv.Done():
-			if asked.IsZero() {
-				fmt.Fprintf(stderr, "frifs: %s was unmounted\n", srv.Mountpoint())
-			}
-			return nil
-		case err := <-unmounted:
-			var busy *fs.BusyError
-			switch {
-			case err == nil:
-				continue
-			case errors.As(err, &busy):
-				fmt.Fprintf(stderr, "frifs: %v; still serving. Unmount when it is free, or signal again to force\n", busy)
-			default:
-				fmt.Fprintf(stderr, "frifs: %s; still serving. Signal again to force\n", plain(err))
-			}
-			refused = true
-		case s := <-sig:
-			switch {
-			case s == syscall.SIGHUP:
-				srv.Refresh()
-			case asked.IsZero():
-				asked = time.Now()
-				go func() { unmounted <- srv.Unmount() }()
-			case refused || time.Since(asked) > secondSignal:
-				return force(srv, stderr)
-			}
-		}
-	}
-}
-
-// force takes the mount away although it is in use, and gives those who use it a little time.
-func force(srv *fs.Server, stderr io.Writer) error {
-	fmt.Fprintf(stderr, "frifs: taking %s away; open files are served for %v more\n", srv.Mountpoint(), drainTime)
-	if err := srv.UnmountLazy(); err != nil {
-		return err
-	}
-	select {
-	case <-srv.Done():
-		return nil
-	case <-time.After(drainTime):
-	}
-	srv.Abort()
-	return fault.New("umount", srv.Mountpoint(), fault.Unavailable, "files were still in use; their readers get errors now")
 }

@@ -89,6 +89,9 @@ func (t *target) checkTreeFlags() error {
 			return usagef("--omit-index: the name is empty")
 		}
 	}
+	if strings.Trim(t.forReader, "0123456789.") != "" || strings.HasPrefix(t.forReader, ".") {
+		return usagef("--for-reader: %q is no release of Lance, such as 2.0.1", t.forReader)
+	}
 	if t.cacheDir == "" {
 		return nil
 	}

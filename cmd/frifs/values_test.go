@@ -174,7 +174,7 @@ func (w *stuckWriter) Write(p []byte) (int, error) {
 
 func TestLoggingNeverWaits(t *testing.T) {
 	w := &stuckWriter{release: make(chan struct{})}
-	a := newAsyncWriter(w)
+	a := newAsyncWriter(w, logQueue, func(int64) string { return "log lines were dropped\n" })
 	for range 3 * logQueue {
 		if _, err := a.Write([]byte("line\n")); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/fs"
+)
+
+// accessLine is one read of a file as the kernel asked for it.
+type accessLine struct {
+	Time    time.Time `json:"time"`
+	Path    string    `json:"path"`
+	Offset  int64     `json:"offset"`
+	Asked   int       `json:"asked"` // bytes
+	Given   int       `json:"given"`
+	Micros  int64     `json:"microseconds"`
+	Outcome string    `json:"outcome"` // "ok", or the kind of the error
+}
+
+// accessLog writes a line of JSON for each read. Reads never wait for it: lines that cannot be written fast enough are
+// counted in a line {"dropped": N}.
+type accessLog struct {
+	out   *asyncWriter
+	close func()
+}
+
+func openAccessLog(name string, stderr io.Writer) (*accessLog, error) {
+	out, closeFile := stderr, func() {}
+	if name != "-" {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, fault.New("frifs", name, fault.KindOf(err), "the access log cannot be opened: %w", err)
+		}
+		out, closeFile = f, func() { _ = f.Close() }
+	}
+	w := newAsyncWriter(out, accessQueue, func(n int64) string { return fmt.Sprintf("{\"dropped\": %d}\n", n) })
+	return &accessLog{out: w, close: func() {
+		w.close()
+		closeFile()
+	}}, nil
+}
+
+// accessQueue is how many lines may wait to be written.
+const accessQueue = 64 << 10
+
+func (a *accessLog) read(r fs.Access) {
+	line := accessLine{
+		Time: r.Time.UTC(), Path: r.Path, Offset: r.Offset, Asked: r.Asked, Given: r.Given, Micros: r.Took.Microseconds(), Outcome: "ok",
+	}
+	if r.Err != nil {
+		line.Outcome = fault.KindOf(r.Err).String()
+	}
+	b, err := json.Marshal(line)
+	if err != nil {
+		return // never: its fields marshal
+	}
+	_, _ = a.out.Write(append(b, '\n')) // it cannot fail
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/frifs/frifs/fs"
+)
+
+const mountHelp = `Mounts the dataset at URI read-only at MOUNTPOINT, an empty directory, and serves it in the
+foreground. README.txt at the root is there once the mount serves.
+
+Ctrl-C (SIGINT) or SIGTERM unmounts and exits 0. While files of the mount are in use it says by whom
+and goes on serving; a second signal takes the mount away all the same. SIGHUP makes the kernel look
+names up again, and reopens the log file; new versions of the table show within seconds anyway.
+kill -9 leaves a stale mount behind: the next mount there says how to clear it, --force clears it.
+
+With --daemon the command returns when the mount answers, and it is served in the background; if it
+does not come to that, the command says why and where the log is. In a unit of systemd use
+Type=notify instead (contrib/systemd/frifs@.service). In /etc/fstab, with frifs linked as
+/sbin/mount.frifs:
+
+  /data/t.lance  /mnt/t  frifs  _netdev,nofail,version=12,allow_other  0 0
+
+-o takes flags of this command without their dashes, and ignores what only mount(8) is to know.
+
+Without a selector all versions are shown; --version and --asof pin the tree to one.`
+
+// mountFlags are the flags of mount, and what they come to.
+type mountFlags struct {
+	target target
+	logs   logFlags
+	opt    fs.Options
+
+	readAhead         sizeValue
+	uid, gid          idValue
+	fileMode, dirMode modeValue
+	options           []string
+	daemon            bool
+	readyTimeout      time.Duration
+	pidFile           string
+	debugAddr         string
+	accessLog         string
+	logger            *slog.Logger
+	waiting           *readiness // of the process that waits for this one; nil for none
+}
+
+func newMountCmd() *cobra.Command {
+	m := &mountFlags{readAhead: 1 << 20}
+	cmd := &cobra.Command{
+		Use:   "mount URI MOUNTPOINT",
+		Short: "Mount a dataset",
+		Long:  mountHelp,
+		Example: `  mkdir -p /mnt/t && frifs mount /data/t.lance /mnt/t
+  frifs mount --version 12 /data/t.lance /mnt/t
+  frifs mount --daemon --log-file /var/log/frifs.log --log-format json /data/t.lance /mnt/t
+  frifs mount --asof 2026-05-04T12:00:00Z --allow-other --uid 1000 /data/t.lance /mnt/t
+  frifs mount --for-reader 2.0.1 --omit-index body_fts /data/t.lance /mnt/t
+  frifs mount --debug-addr :6060 --access-log reads.jsonl /data/t.lance /mnt/t`,
+		Args: args(2, 2, "URI MOUNTPOINT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := m.apply(cmd, m.options); err != nil {
+				return err
+			}
+			if m.readyTimeout <= 0 {
+				return usagef("--ready-timeout: %v is not positive", m.readyTimeout)
+			}
+			m.waiting = inheritedReadiness()
+			if m.daemon && m.waiting == nil {
+				return m.startDaemon(cmd, args)
+			}
+			err := m.run(cmd, args[0], args[1])
+			if err != nil {
+				m.waiting.failed(message(cmd, err), err)
+			}
+			return err
+		},
+	}
+	m.target.flags(cmd)
+	m.target.treeFlags(cmd)
+	m.logs.add(cmd, "warn")
+	f := cmd.Flags()
+	f.StringArrayVarP(&m.options, "options", "o", nil, "flags as fstab has them: `OPT[,OPT...]`, such as version=12,allow_other")
+	f.BoolVar(&m.daemon, "daemon", false, "serve in the background; return when the mount answers")
+	f.DurationVar(&m.readyTimeout, "ready-timeout", 30*time.Second, "how long --daemon waits for that")
+	f.StringVar(&m.pidFile, "pid-file", "", "write the number of the serving process to `FILE`, and remove it in the end")
+	f.BoolVar(&m.opt.AllowOther, "allow-other", false, "let other users in (user_allow_other in /etc/fuse.conf, unless root mounts)")
+	f.BoolVar(&m.opt.AllowRoot, "allow-root", false, "let root in, and no other user (the same)")
+	f.Var(&m.uid, "uid", "user `ID` that owns all files (default: who mounts)")
+	f.Var(&m.gid, "gid", "group `ID` of all files (default: of who mounts)")
+	f.Var(&m.fileMode, "file-mode", "permissions of all files, such as 0440 (default: 0444, below remapped.lance 0644)")
+	f.Var(&m.dirMode, "dir-mode", "permissions of all directories, such as 0550 (default: 0555, below remapped.lance 0755)")
+	f.BoolVar(&m.opt.AllowNonEmpty, "allow-non-empty", false, "mount over a directory that holds files; they are hidden meanwhile")
+	f.BoolVar(&m.opt.Force, "force", false, "clear a stale mount at MOUNTPOINT first")
+	f.IntVar(&m.opt.InodeLimit, "inode-limit", 100_000, "inodes that the kernel may keep; the least recently used go")
+	f.Var(&m.readAhead, "max-read-ahead", "how far the kernel reads ahead; above 128KiB only root can set it")
+	f.BoolVar(&m.opt.NoPassthrough, "no-passthrough", false, "never let the kernel read local data files by itself (Linux 6.9, root)")
+	f.StringVar(&m.debugAddr, "debug-addr", "", "serve metrics (Prometheus) and profiles (pprof) at `HOST:PORT`; without HOST on this machine only")
+	f.StringVar(&m.accessLog, "access-log", "", "append a line of JSON for each read to `FILE`; the kernel reads no file by itself then")
+	f.BoolVar(&m.opt.DebugFUSE, "debug-fuse", false, "print every request of the kernel and its answer to stderr")
+	return cmd
+}
+
+// run mounts and serves in this process.
+func (m *mountFlags) run(cmd *cobra.Command, uri, mountpoint string) error {
+	log, closeLog, err := m.logs.open(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	m.logger = log
+	opt := m.opt
+	opt.Logger = log
+	opt.MaxReadAhead = int(m.readAhead)
+	opt.UID, opt.GID = m.uid.id, m.gid.id
+	opt.FileMode, opt.DirMode = uint32(m.fileMode), uint32(m.dirMode)
+	if m.accessLog != "" {
+		a, err := openAccessLog(m.accessLog, cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		defer a.close()
+		opt.OnRead = a.read
+	}
+	return m.mount(cmd, uri, mountpoint, opt)
+}
+
+// apply sets the flags that -o names. What only mount(8) and systemd are to know is passed over.
+func (m *mountFlags) apply(cmd *cobra.Command, lists []string) error {
+	for _, list := range lists {
+		for _, opt := range splitOptions(list) {
+			name, value, given := strings.Cut(opt, "=")
+			if forMountOnly(name) {
+				continue
+			}
+			if env, ok := strings.CutPrefix(name, "env."); ok && given && env != "" {
+				if err := os.Setenv(env, value); err != nil {
+					return usagef("-o %s: %w", opt, err)
+				}
+				continue
+			}
+			name = strings.ReplaceAll(name, "_", "-")
+			if name == "nonempty" {
+				name = "allow-non-empty"
+			}
+			f := cmd.Flags().Lookup(name)
+			if f == nil || name == "options" || name == "help" {
+				return usagef("-o: there is no option %q", name)
+			}
+			if !given {
+				if f.NoOptDefVal == "" {
+					return usagef("-o: %s needs a value: %s=...", name, name)
+				}
+				value = f.NoOptDefVal
+			}
+			if err := cmd.Flags().Set(name, value); err != nil {
+				return usagef("-o %s: %w", opt, err)
+			}
+		}
+	}
+	return nil
+}
+
+// splitOptions splits at commas; a comma that belongs to a value has a backslash before it.
+func splitOptions(list string) []string {
+	var out []string
+	var b strings.Builder
+	for i := 0; i < len(list); i++ {
+		switch {
+		case list[i] == '\\' && i+1 < len(list):
+			i++
+			b.WriteByte(list[i])
+		case list[i] == ',':
+			out = append(out, b.String())
+			b.Reset()
+		default:
+			b.WriteByte(list[i])
+		}
+	}
+	out = append(out, b.String())
+	return out
+}
+
+// forMountOnly reports whether an option of fstab is none of ours: what mount(8), systemd and the kernel's own flags
+// are about. A mount is read-only without devices and set-user-ID programs, whatever is asked.
+func forMountOnly(name string) bool {
+	if strings.HasPrefix(name, "x-") || strings.HasPrefix(name, "X-") || strings.HasPrefix(name, "comment") {
+		return true
+	}
+	switch name {
+	case "", "defaults", "_netdev", "nofail", "auto", "noauto", "user", "nouser", "users", "owner", "group",
+		"rw", "ro", "dev", "nodev", "suid", "nosuid", "exec", "noexec", "async", "sync", "dirsync",
+		"atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime", "strictatime", "nostrictatime",
+		"lazytime", "nolazytime", "loud", "silent", "fail", "default_permissions":
+		return true
+	}
+	return false
+}
+
+// idValue is a flag with the number of a user or group; unset is nil.
+type idValue struct{ id *uint32 }
+
+// Set implements pflag.Value.
+func (v *idValue) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || n == math.MaxUint32 {
+		return fmt.Errorf("%q is not the number of a user or group", s)
+	}
+	id := uint32(n)
+	v.id = &id
+	return nil
+}
+
+// String implements pflag.Value.
+func (v *idValue) String() string {
+	if v.id == nil {
+		return ""
+	}
+	return strconv.FormatUint(uint64(*v.id), 10)
+}
+
+// Type implements pflag.Value.
+func (v *idValue) Type() string { return "ID" }
+
+// modeValue is a flag with permissions in octal; unset is 0.
+type modeValue uint32
+
+// Set implements pflag.Value.
+func (v *modeValue) Set(s string) error {
+	n, err := strconv.ParseUint(s, 8, 32)
+	if err != nil || n == 0 || n > 0o777 {
+		return fmt.Errorf("%q are no permissions in octal, such as 0444", s)
+	}
+	*v = modeValue(n)
+	return nil
+}
+
+// String implements pflag.Value.
+func (v *modeValue) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%04o", uint32(*v))
+}
+
+// Type implements pflag.Value.
+func (v *modeValue) Type() string { return "MODE" }
