@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes Python environments for the tests: without an argument integration/.venv from integration/requirements.txt; for
-# each NAME given integration/.venv-NAME from integration/requirements-NAME.txt (older releases of Lance, and lancedb).
+# each NAME given integration/.venv-NAME from integration/requirements-NAME.txt (older releases of Lance, and lancedb);
+# "node" installs integration/node (LanceDB for Node).
 # Does nothing where that is up to date. Without python3 (or without its venv module) it says what will be skipped and
 # succeeds, unless FRIFS_CI is set.
 #
@@ -49,6 +50,29 @@ if [ $# = 0 ]; then
 	make_one .venv requirements.txt "the tests against pandas, polars, DuckDB, pyarrow and the official Lance reader are"
 	exit 0
 fi
+node_one() {
+	local stamp=node/node_modules/.requirements
+	if cmp -s node/package-lock.json "$stamp"; then
+		return
+	fi
+	if ! command -v npm >/dev/null; then
+		give_up node "there is no npm" "the tests with LanceDB for Node are"
+		return
+	fi
+	echo "integration/node: installing what integration/node/package-lock.json names (once, about a minute)" >&2
+	# Not `npm ci`: that refuses a lock without the packages for other platforms, which not every registry has.
+	if ! (cd node && npm install --no-save --no-fund --no-audit --loglevel=error >&2); then
+		rm -rf node/node_modules
+		give_up node "npm could not install the packages" "the tests with LanceDB for Node are"
+		return
+	fi
+	cp node/package-lock.json "$stamp"
+}
+
 for name; do
+	if [ "$name" = node ]; then
+		node_one
+		continue
+	fi
 	make_one ".venv-$name" "requirements-$name.txt" "the tests with $name are"
 done

@@ -1,10 +1,9 @@
 """Control tables: the same live rows in the same fragments with the same kind of index, and no rewrite ever.
 
 A query that an official release gets wrong on such an untouched table is that release's own fault. A job is
-{"dir", "control": TABLE, "remapped": DATASET, "index", "expected"}: DIR/table.lance becomes a table with the rows of
-TABLE, one fragment for each of its own, in the order in which the segments of the index cover them in DATASET; each
-segment is built as Lance builds it (create_index, then optimize_indices without merging). Printed: {"dir", "control",
-"segments", "uncovered"}.
+{"dir", "control": DATASET, "index", "expected"}: DIR/table.lance becomes a table with the rows of DATASET, one fragment for
+each of its own, in the order in which the segments of the index cover them; each segment is built as Lance builds it
+(create_index, then optimize_indices without merging). Printed: {"dir", "control", "segments", "uncovered"}.
 """
 
 import json
@@ -54,10 +53,10 @@ def by_statistics(ds, query):
     return build
 
 
-def covers(path, index, live):
+def covers(ds, index, live):
     """The live fragments of each segment of an index, first segment first; a fragment counts once."""
     seen, out = set(), []
-    for segment in lance.dataset(path).list_indices():
+    for segment in ds.list_indices():
         if segment["name"] == index:
             out.append(sorted(set(segment["fragment_ids"]) & live - seen))
             seen |= set(out[-1])
@@ -72,7 +71,7 @@ def make(job):
     ours = isinstance(expected["table"], dict)  # the job of make_table.py; else the name of a recorded table
     build = by_kind(expected, job["index"]) if ours else by_statistics(source, query)
     fragments = {f.fragment_id: f for f in source.get_fragments()}
-    segments = covers(job["remapped"], job["index"], set(fragments))
+    segments = covers(source, job["index"], set(fragments))
     path = os.path.join(job["dir"], "table.lance")
     os.makedirs(job["dir"], exist_ok=True)
     version = source.data_storage_version

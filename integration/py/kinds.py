@@ -17,7 +17,7 @@ from lance.indices import IndexConfig
 from lance.query import DocumentGranularity
 
 import vectors
-from check_remapped import digest
+from answers import digest
 
 WORDS = ["amber", "basil", "cedar", "delta", "ember", "fjord", "gravel", "hazel", "indigo", "jasper", "kelp", "lotus"]
 

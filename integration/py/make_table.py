@@ -7,8 +7,9 @@ prints, for each job, {"dir", "rows", "fragments", "records", "tagged", "queries
 "group" (of kinds.GROUPS: btree, sets, zones, text, vector), "file_version" (2.0 to 2.3), "scenario" (SCENARIOS),
 "history" (legacy; lifted: the legacy record under index_version 1; continued: lifted, then pylance went on with it).
 
-A job with "control" instead makes an untouched table of the same live rows: {"dir", "control": TABLE, "index",
-"remapped": DATASET, "expected"}; see control.py.
+A job with "control" instead makes an untouched table of the same live rows: {"dir", "control": DATASET, "index",
+"expected"}; see control.py. A job with "forget": TABLE drops the fragment reuse index of TABLE by hand, so that nothing
+translates its indices any more.
 """
 
 import json
@@ -179,11 +180,19 @@ def make(job):
             "queries": sum(len(q["checks"]) for q in expected["queries"]), "seconds": round(time.time() - start, 2)}
 
 
+def answer(job):
+    if "control" in job:
+        return control.make(job)
+    if "forget" in job:
+        return {"forgot": job["forget"], "fragments": manifest.forget(job["forget"])}
+    return make(job)
+
+
 def main():
     for line in sys.stdin:
         if line.strip():
             job = json.loads(line)
-            print(json.dumps(control.make(job) if "control" in job else make(job)), flush=True)
+            print(json.dumps(answer(job)), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import struct
 
 FRI = b"__lance_frag_reuse"
 TAGGED = 1024  # the feature flag of a tagged history
-INDICES, READER_FLAGS, WRITER_FLAGS = 6, 9, 10  # fields of Manifest
+FRAGMENTS, INDICES, READER_FLAGS, WRITER_FLAGS = 2, 6, 9, 10  # fields of Manifest
 TRANSACTIONS = (21, 23)  # fields of Manifest that point into the file
 NAME, BITMAP, DETAILS, INDEX_VERSION = 3, 5, 6, 7  # fields of IndexMetadata
 
@@ -130,11 +130,14 @@ def lift(table):
     m.write()
 
 
-def forget(table, bitmaps):
-    """Drops the fragment reuse index as a careless tool would, and lets each index claim the fragments of bitmaps
-    (portable roaring bytes): its files keep their old addresses, and nothing translates them any more."""
+def forget(table):
+    """Drops the fragment reuse index as a careless tool would, and lets each index claim all live fragments: its files
+    keep their old addresses, and nothing translates them any more. Returns the live fragments."""
     m = Newest(table)
-    m.indices = [put(e, BITMAP, 2, bitmaps) for e in m.indices if get(e, NAME) != FRI]
+    live = sorted(get(parse(value), 1, 0) for number, _, value in m.manifest if number == FRAGMENTS)
+    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(live) - 1, 16) + struct.pack("<%dH" % len(live), *live)
+    m.indices = [put(e, BITMAP, 2, bitmap) for e in m.indices if get(e, NAME) != FRI]
     for word in (READER_FLAGS, WRITER_FLAGS):
         m.manifest = put(m.manifest, word, 0, get(m.manifest, word, 0) & ~TAGGED)
     m.write()
+    return live
