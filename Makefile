@@ -12,10 +12,10 @@ BENCHTIME ?= 1s
 PKG      ?= ./... ./internal/testdata
 
 .DEFAULT_GOAL := help
-.PHONY: help build install demo test race lint bench fuzz proto fmt venv clean
+.PHONY: help build install demo test test-matrix race lint bench fuzz proto fmt venv clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 build: ## compile bin/frifs
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/frifs ./cmd/frifs
@@ -28,6 +28,10 @@ demo: build ## mount the embedded sample dataset, show a tour, unmount again
 
 test: venv ## all tests; mounts and Python clients are used where they are there
 	$(GO) test -timeout 30m $(PKG)
+
+test-matrix: venv ## official Lance releases 0.39 to 14 on remapped tables of every type, version and history (half an hour)
+	@integration/venv.sh 12.0.0 7.1.0 4.0.2 1.0.4 0.39.0 lancedb node
+	FRIFS_MATRIX=all $(GO) test -count=1 -v -timeout 120m -run 'Remapped|Untranslated|ExportIsADataset|CopiesAreEqual|LanceDB|Frames' ./integration
 
 race: ## all tests but integration/, with the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m $$($(GO) list $(PKG) | grep -v /integration)
@@ -53,5 +57,5 @@ venv: ## the Python clients for the tests, in integration/.venv
 	@integration/venv.sh
 
 clean: ## remove what the other targets made
-	rm -rf bin dist integration/.venv
+	rm -rf bin dist integration/.venv integration/.venv-* integration/node/node_modules
 	rm -rf "$${TMPDIR:-/tmp}"/frifs-testdata-$$(id -u)-*
