@@ -3,21 +3,42 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"sort"
 	"strings"
 
 	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
 
 	"github.com/frifs/frifs/fault"
 )
 
-// Blob is a store in a gocloud bucket. Make one with NewBlob or OpenURI.
+// bucket is an open bucket and what is known of its kind.
+type bucket struct {
+	blob      *blob.Bucket
+	identity  string // names the bucket among all stores, without credentials; "" if nothing outlives this process
+	driver    driver // nil: nothing is known beyond gocloud
+	unordered bool   // listings come in no order
+}
+
+// driver is what a cloud can do beyond gocloud's common ground.
+type driver interface {
+	// suffix reports whether the last n bytes can be asked for without knowing the size.
+	suffix() bool
+	// prepare changes a request before it is made: a suffix of so many bytes instead of the range (if positive), and an
+	// e-tag that the object must have (if not empty).
+	prepare(as func(any) bool, suffix int64, etag string)
+	// listed, attributes and answered return the e-tag of an object in one and the same form, "" if there is none.
+	// contentRange is the header of the answer; known says whether it could be looked at.
+	listed(o *blob.ListObject) string
+	attributes(a *blob.Attributes) string
+	answered(r *blob.Reader) (etag, contentRange string, known bool)
+}
+
+// Blob is a store in a gocloud bucket, one request for each call and no more than one try. Make one with NewBlob;
+// OpenURI puts the request layer around it.
 type Blob struct {
-	bucket *blob.Bucket
+	bucket *bucket
 	root   string // URI of the first store, which stands for the keys below prefix
 	prefix string // of the first store in the bucket, no slash at either end
 	sub    string // of this store below the first one
@@ -29,7 +50,7 @@ type Blob struct {
 // NewBlob returns the store of a bucket. uri names it in messages and must hold no credentials. The caller keeps
 // ownership of the bucket.
 func NewBlob(b *blob.Bucket, uri string, opt Options) *Blob {
-	return &Blob{bucket: b, root: uri, opt: opt}
+	return &Blob{bucket: &bucket{blob: b}, root: uri, opt: opt}
 }
 
 // URI implements Store.
@@ -79,78 +100,79 @@ func (s *Blob) call(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func (s *Blob) fail(ctx, call context.Context, op, name string, err error) error {
-	return failure(ctx, call, op, s.where(name), s.opt.callTimeout(), kindOfBlob(err), err)
-}
-
-// kindOfBlob classifies an error of gocloud.
-func kindOfBlob(err error) fault.Kind {
-	if k := fault.KindOf(err); k != fault.Unknown {
-		return k
-	}
-	switch gcerrors.Code(err) {
-	case gcerrors.NotFound:
-		return fault.NotFound
-	case gcerrors.PermissionDenied:
-		return fault.Denied
-	case gcerrors.InvalidArgument:
-		return fault.Invalid
-	case gcerrors.Unimplemented:
-		return fault.Unsupported
-	case gcerrors.Canceled:
-		return fault.Cancelled
-	case gcerrors.DeadlineExceeded:
-		return fault.TimedOut
-	case gcerrors.FailedPrecondition:
-		return fault.Stale
-	}
-	return kindOfOS(err)
+	return failure(ctx, call, op, s.where(name), s.opt.callTimeout(), kindOfBlob(err), brief(err))
 }
 
 // List implements Store. Keys are asked for page by page; each page has its own time bound.
 func (s *Blob) List(ctx context.Context, dir string) ([]Object, error) {
-	const op = "store.List"
-	key, err := s.key(ctx, dir)
-	if err != nil {
-		return nil, s.fail(ctx, nil, op, dir, err)
-	}
-	prefix := ""
-	if key != "" {
-		prefix = key + "/"
-	}
+	return listPages(ctx, s, dir)
+}
+
+// listPages collects the pages of one directory.
+func listPages(ctx context.Context, s remote, dir string) ([]Object, error) {
 	var out []Object
-	opts := &blob.ListOptions{Prefix: prefix, Delimiter: "/"}
 	for token := blob.FirstPageToken; len(token) > 0; {
-		page, next, err := s.page(ctx, token, opts)
+		page, next, err := s.page(ctx, dir, token, pageSize)
 		if err != nil {
-			return nil, s.fail(ctx, nil, op, dir, err)
+			return nil, err
 		}
-		for _, o := range page {
-			leaf := strings.TrimSuffix(strings.TrimPrefix(o.Key, prefix), "/")
-			if leaf == "" { // the marker object of the directory itself
-				continue
-			}
-			out = append(out, Object{Name: Join(dir, leaf), Size: o.Size, Modified: o.ModTime, Dir: o.IsDir})
-		}
-		token = next
+		out, token = append(out, page...), next
 	}
-	if len(out) == 0 && key != "" {
-		return nil, fault.New(op, s.where(dir), fault.NotFound, "nothing is stored below this name")
+	if len(out) == 0 && !s.atTop(dir) {
+		return nil, fault.New("store.List", Join(s.URI(), dir), fault.NotFound, "nothing is stored below this name")
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out, nil
 }
 
-func (s *Blob) page(ctx context.Context, token []byte, opts *blob.ListOptions) ([]*blob.ListObject, []byte, error) {
+// pageSize is how many keys one request of a listing asks for: what all clouds give at most.
+const pageSize = 1000
+
+// atTop reports whether dir is the whole bucket, which exists even if it is empty.
+func (s *Blob) atTop(dir string) bool { return Join(Join(s.prefix, s.sub), dir) == "" }
+
+// id names the store for caches that outlive it: no two stores of other content have the same.
+func (s *Blob) id() string {
+	if s.bucket.identity == "" {
+		return ""
+	}
+	return s.bucket.identity + "|" + Join(s.prefix, s.sub)
+}
+
+func (s *Blob) ordered() bool { return !s.bucket.unordered }
+
+// below implements remote.
+func (s *Blob) below(dir string) remote { return s.Sub(dir).(*Blob) }
+
+// page returns one page of a listing: one request. next is empty after the last page.
+func (s *Blob) page(ctx context.Context, dir string, token []byte, size int) (out []Object, next []byte, err error) {
+	const op = "store.List"
+	key, err := s.key(ctx, dir)
+	if err != nil {
+		return nil, nil, s.fail(ctx, nil, op, dir, err)
+	}
+	prefix := ""
+	if key != "" {
+		prefix = key + "/"
+	}
 	call, cancel := s.call(ctx)
 	defer cancel()
-	page, next, err := s.bucket.ListPage(call, token, 1000, opts)
-	if err == nil || errors.Is(err, io.EOF) {
-		return page, next, nil
+	page, next, err := s.bucket.blob.ListPage(call, token, size, &blob.ListOptions{Prefix: prefix, Delimiter: "/"})
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, s.fail(ctx, call, op, dir, err)
 	}
-	if call.Err() != nil && ctx.Err() == nil {
-		err = fault.New("store.List", "", fault.TimedOut, "no answer from the store within %s", s.opt.callTimeout())
+	for _, o := range page {
+		leaf := strings.TrimSuffix(strings.TrimPrefix(o.Key, prefix), "/")
+		if leaf == "" { // the marker object of the directory itself
+			continue
+		}
+		obj := Object{Name: Join(dir, leaf), Size: o.Size, Modified: o.ModTime, Dir: o.IsDir}
+		if s.bucket.driver != nil && !o.IsDir {
+			obj.ETag = s.bucket.driver.listed(o)
+		}
+		out = append(out, obj)
 	}
-	return nil, nil, err
+	return out, next, nil
 }
 
 // Stat implements Store with one request.
@@ -165,47 +187,26 @@ func (s *Blob) stat(ctx context.Context, op, name string) (Object, error) {
 	}
 	call, cancel := s.call(ctx)
 	defer cancel()
-	a, err := s.bucket.Attributes(call, key)
+	a, err := s.bucket.blob.Attributes(call, key)
 	if err != nil {
 		return Object{}, s.fail(ctx, call, op, name, err)
 	}
-	return Object{Name: name, Size: a.Size, Modified: a.ModTime, ETag: a.ETag}, nil
+	obj := Object{Name: name, Size: a.Size, Modified: a.ModTime, ETag: a.ETag}
+	if s.bucket.driver != nil {
+		obj.ETag = s.bucket.driver.attributes(a)
+	}
+	return obj, nil
 }
 
-// ReadRange implements Store: one request, two for a suffix (gocloud has no suffix range).
+// ReadRange implements Store: one request; two for a suffix where the cloud has no suffix ranges.
 func (s *Blob) ReadRange(ctx context.Context, name string, off, n int64) ([]byte, error) {
-	const op = "store.ReadRange"
-	if n < 0 {
-		obj, err := s.stat(ctx, op, name)
-		if err != nil {
-			return nil, err
-		}
-		off, n, _ = clip(off, n, obj.Size)
-	}
-	if off < 0 {
-		return nil, fault.New(op, s.where(name), fault.Invalid, "negative offset %d", off)
-	}
-	key, err := s.key(ctx, name)
-	if err != nil {
-		return nil, s.fail(ctx, nil, op, name, err)
-	}
 	call, cancel := s.call(ctx)
 	defer cancel()
-	r, err := s.bucket.NewRangeReader(call, key, off, n, nil)
-	if err != nil {
-		return nil, s.fail(ctx, call, op, name, err)
+	p, err := readRange(call, s, name, off, n)
+	if err != nil && ctx.Err() == nil && call.Err() != nil {
+		return nil, s.fail(ctx, call, "store.ReadRange", name, err)
 	}
-	defer func() { _ = r.Close() }()
-	_, n, err = clip(off, n, r.Size())
-	if err != nil {
-		return nil, s.fail(ctx, nil, op, name, err)
-	}
-	p := make([]byte, n)
-	got, err := io.ReadFull(r, p)
-	if err != nil {
-		return nil, s.fail(ctx, call, op, name, fmt.Errorf("%d of %d bytes at %d came: %w", got, n, off, err))
-	}
-	return p, nil
+	return p, err
 }
 
 // Open implements Store with one request; each ReadAt is one more.
@@ -232,46 +233,11 @@ func (r *blobReader) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (r *blobReader) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
-	const op = "store.ReadAt"
-	where := r.s.where(r.obj.Name)
-	if off < 0 {
-		return 0, fault.New(op, where, fault.Invalid, "negative offset %d", off)
-	}
-	if off >= r.obj.Size {
-		return 0, io.EOF
-	}
-	want := p
-	if int64(len(p)) > r.obj.Size-off {
-		want = p[:r.obj.Size-off]
-	}
-	key, err := r.s.key(ctx, r.obj.Name)
-	if err != nil {
-		return 0, r.gone(r.s.fail(ctx, nil, op, r.obj.Name, err))
-	}
 	call, cancel := r.s.call(ctx)
 	defer cancel()
-	br, err := r.s.bucket.NewRangeReader(call, key, off, int64(len(want)), nil)
-	if err != nil {
-		return 0, r.gone(r.s.fail(ctx, call, op, r.obj.Name, err))
+	n, err := readObject(call, r.s, r.obj, p, off)
+	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil && call.Err() != nil {
+		err = r.s.fail(ctx, call, "store.ReadAt", r.obj.Name, err)
 	}
-	defer func() { _ = br.Close() }()
-	if now := (Object{Size: br.Size(), Modified: br.ModTime()}); !r.obj.SameContent(now) {
-		return 0, fault.New(op, where, fault.Stale, "the object was replaced: %d bytes now, %d when it was opened", now.Size, r.obj.Size)
-	}
-	n, err := io.ReadFull(br, want)
-	if err != nil {
-		return n, r.s.fail(ctx, call, op, r.obj.Name, fmt.Errorf("%d of %d bytes at %d came: %w", n, len(want), off, err))
-	}
-	if len(want) < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
-// gone turns "not found" into "stale": the object was there when it was opened.
-func (r *blobReader) gone(err error) error {
-	if fault.Is(err, fault.NotFound) {
-		return fault.New("store.ReadAt", r.s.where(r.obj.Name), fault.Stale, "the object is gone since it was opened: %w", err)
-	}
-	return err
+	return n, err
 }

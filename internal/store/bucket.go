@@ -5,48 +5,44 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // file://
-	_ "gocloud.dev/blob/memblob"  // mem://
+	"gocloud.dev/blob/memblob"
 
 	"github.com/frifs/frifs/fault"
 )
 
 // openBucket opens a URI with a scheme.
-func openBucket(ctx context.Context, u *url.URL, opt Options) (Store, error) {
-	const op = "store.OpenURI"
-	shown := WithoutCredentials(u)
-	if u.Scheme == "file" {
-		if u.Host != "" && u.Host != "localhost" && u.Host != "." {
-			return nil, fault.New(op, shown, fault.Invalid, "a file URI has no host: write file:///path")
-		}
-		return openFile(ctx, u, opt)
-	}
-	prefix := strings.Trim(u.Path, "/")
-	if u.Scheme == "mem" {
-		prefix = strings.Trim(u.Host+u.Path, "/")
-		u = &url.URL{Scheme: "mem"}
-	}
-	if err := CheckName(prefix); err != nil {
-		return nil, fault.Wrap(op, shown, err)
-	}
-	u.Path = ""
-	b, err := blob.OpenBucket(ctx, u.String())
+func openBucket(ctx context.Context, u *url.URL, opt Options) (*Blob, error) {
+	a, err := parseAddress(u)
 	if err != nil {
-		if !blob.DefaultURLMux().ValidBucketScheme(u.Scheme) {
-			return nil, fault.New(op, shown, fault.Unsupported, "this build of frifs has no store for the scheme %q", u.Scheme)
-		}
-		return nil, failure(ctx, nil, op, shown, 0, kindOfBlob(err), err)
+		return nil, err
 	}
-	s := NewBlob(b, shown, opt)
-	s.prefix = prefix
-	return s, nil
+	var b *bucket
+	switch a.scheme {
+	case "file":
+		return openFile(ctx, u, opt)
+	case "mem":
+		b = &bucket{blob: memblob.OpenBucket(nil)}
+	case "s3":
+		b, err = openS3(ctx, a, opt)
+	case "gs":
+		b, err = openGCS(ctx, a, opt)
+	case "azblob":
+		b, err = openAzure(ctx, a, opt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.unlisted && opt.Warn != nil {
+		opt.Warn(a.shown + ": the commit table in DynamoDB is not asked: the newest version may be missing until Lance has put it in its final place")
+	}
+	return &Blob{bucket: b, root: a.shown, prefix: a.prefix, opt: opt}, nil
 }
 
 // openFile opens a file:// URI through gocloud. Metadata side files and temporary directories are a writer's matter.
-func openFile(ctx context.Context, u *url.URL, opt Options) (Store, error) {
+func openFile(ctx context.Context, u *url.URL, opt Options) (*Blob, error) {
 	const op = "store.OpenURI"
 	dir, err := filepath.Abs(filepath.FromSlash(u.Path))
 	if err != nil {

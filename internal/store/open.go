@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
-	"strings"
 
 	"github.com/frifs/frifs/fault"
 )
@@ -16,8 +15,10 @@ var scheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
 func IsURI(s string) bool { return scheme.MatchString(s) }
 
 // OpenURI opens the store at uri: a plain path is a local directory, anything with a scheme goes through
-// gocloud.dev/blob. The root need not exist; List, Stat and Open say so then. Errors: fault.Invalid for a uri that
-// cannot be understood, fault.Unsupported for a scheme that this build does not have.
+// gocloud.dev/blob, in the forms of gocloud and of Lance. No request is made: a root that does not exist, and
+// credentials that do not do, show in List, Stat and Open. Errors: fault.Invalid for a uri that cannot be understood or
+// that holds credentials, fault.Unsupported for a scheme that this build does not have, fault.Denied where there are no
+// credentials at all.
 func OpenURI(ctx context.Context, uri string, opt Options) (Store, error) {
 	if !IsURI(uri) {
 		return NewLocal(uri, opt)
@@ -26,12 +27,11 @@ func OpenURI(ctx context.Context, uri string, opt Options) (Store, error) {
 	if err != nil {
 		return nil, fault.New("store.OpenURI", "", fault.Invalid, "the URI cannot be parsed: %v", bareURLError(err))
 	}
-	return openBucket(ctx, u, opt)
-}
-
-// WithoutCredentials renders u without user, password, query and fragment.
-func WithoutCredentials(u *url.URL) string {
-	return strings.TrimSuffix((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), "/")
+	b, err := openBucket(ctx, u, opt)
+	if err != nil {
+		return nil, err
+	}
+	return opt.layer().wrap(b), nil
 }
 
 // bareURLError drops the URL, which may hold credentials, from an error of url.Parse.

@@ -19,7 +19,7 @@ type Object struct {
 	Name     string    // relative to the store's root, slash-separated, no leading slash
 	Size     int64     // bytes
 	Modified time.Time // the store's clock
-	ETag     string    // empty where the store has none, and in listings
+	ETag     string    // empty where the store has none
 	Dir      bool
 }
 
@@ -90,6 +90,11 @@ type Store interface {
 type Options struct {
 	FollowOutside bool          // follow symbolic links that leave the root
 	CallTimeout   time.Duration // for one call; 0 means DefaultCallTimeout
+	Anonymous     bool          // no credentials: public buckets
+	// Layer is shared by all stores of the process: its limits, caches and counters. nil: a layer of its own.
+	Layer *Layer
+	// Warn is told, once for each store, what the user should know. It may be nil.
+	Warn func(message string)
 }
 
 func (o Options) callTimeout() time.Duration {

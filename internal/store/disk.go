@@ -1,0 +1,296 @@
+package store
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/frifs/frifs/fault"
+)
+
+const (
+	// MinDiskCache is the smallest bound of a disk cache, in bytes.
+	MinDiskCache = 64 << 20
+
+	diskDir    = "blocks-v1"
+	diskShards = 64
+	diskMagic  = "frifsb1\n"
+	diskHeader = len(diskMagic) + sha256.Size
+	diskTouch  = time.Minute      // a block that was used is marked so at most this often
+	diskStray  = time.Hour        // a temporary file of this age belongs to no live process
+	diskPause  = 30 * time.Second // after a failed write
+	diskRecord = 64               // a shard is looked at anew after so many writes
+)
+
+// DiskCache keeps blocks in files, so that they outlive the process. A block is named by the hash of what it is: store,
+// object, e-tag (or size and time) and number; its file holds the checksum of that and of the bytes. Processes share a
+// directory without locks: a file appears whole by rename, a broken one is a miss, and removing one that is being read
+// harms nobody. The bound holds for each of 64 shards of its own.
+type DiskCache struct {
+	dir   string // holds the shards
+	limit int64  // of one shard, in bytes
+
+	hits, misses, corrupt, evicted atomic.Uint64
+	used                           atomic.Int64 // as far as this process knows
+
+	mu     sync.Mutex // guards the rest; not held during IO
+	shards [diskShards]shardState
+	paused time.Time // no writes until then
+}
+
+// shardState is what this process knows of a shard.
+type shardState struct {
+	known bool
+	size  int64
+	puts  int
+	sweep bool // somebody is at it
+}
+
+// OpenDiskCache opens the cache in a directory, which is made if need be, bounded to limit bytes. Errors:
+// fault.Invalid for a limit below MinDiskCache, and those of making the directory.
+func OpenDiskCache(dir string, limit int64) (*DiskCache, error) {
+	const op = "store.OpenDiskCache"
+	if limit < MinDiskCache {
+		return nil, fault.New(op, dir, fault.Invalid, "a cache of %d bytes is too small: the least is %d", limit, MinDiskCache)
+	}
+	at := filepath.Join(dir, diskDir)
+	for i := range diskShards {
+		if err := os.MkdirAll(filepath.Join(at, shardName(i)), 0o700); err != nil {
+			return nil, fault.New(op, at, kindOfOS(err), "%w", bare(err))
+		}
+	}
+	tag := filepath.Join(at, "CACHEDIR.TAG")
+	if _, err := os.Stat(tag); err != nil {
+		text := "Signature: 8a477f597d28d172789f06886806bc55\n# A cache of frifs; it may be removed at any time (frifs cache clear).\n"
+		_ = os.WriteFile(tag, []byte(text), 0o600) // for backup programs; the cache works without
+	}
+	return &DiskCache{dir: at, limit: limit / diskShards}, nil
+}
+
+func shardName(i int) string { return fmt.Sprintf("%02x", i) }
+
+// place is the shard and the path of a block.
+func (d *DiskCache) place(key string, block int64) (int, string) {
+	h := sha256.Sum256([]byte(key + "|" + strconv.FormatInt(block, 10)))
+	shard := int(h[0]) % diskShards
+	return shard, filepath.Join(d.dir, shardName(shard), hex.EncodeToString(h[:]))
+}
+
+// sum binds the bytes of a block to what it is.
+func sum(key string, block int64, data []byte) []byte {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%d|%s|%d|", len(key), key, block) // a hash takes everything
+	_, _ = h.Write(data)
+	return h.Sum(nil)
+}
+
+// get returns a block of n bytes, or nil if it is not there or not whole.
+func (d *DiskCache) get(key string, block int64, n int) []byte {
+	_, path := d.place(key, block)
+	f, err := os.Open(path)
+	if err != nil {
+		d.misses.Add(1)
+		return nil
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err == nil && fi.Size() == int64(diskHeader+n) && fi.Mode().IsRegular() {
+		p := make([]byte, diskHeader+n)
+		if _, err := io.ReadFull(f, p); err == nil && string(p[:len(diskMagic)]) == diskMagic {
+			data := p[diskHeader:]
+			if subtle.ConstantTimeCompare(sum(key, block, data), p[len(diskMagic):diskHeader]) == 1 {
+				d.hits.Add(1)
+				if now := time.Now(); now.Sub(fi.ModTime()) > diskTouch {
+					_ = os.Chtimes(path, now, now) // it may be gone; then it is no longer used either
+				}
+				return slices.Clip(data)
+			}
+		}
+	}
+	d.corrupt.Add(1)
+	d.misses.Add(1)
+	_ = os.Remove(path) // another process may have done it
+	return nil
+}
+
+// put keeps a block. What cannot be written is not kept.
+func (d *DiskCache) put(key string, block int64, data []byte) {
+	size := int64(diskHeader + len(data))
+	d.mu.Lock()
+	idle := time.Now().Before(d.paused)
+	d.mu.Unlock()
+	if idle || size > d.limit {
+		return
+	}
+	shard, path := d.place(key, block)
+	if _, err := os.Lstat(path); err == nil {
+		return
+	}
+	if err := d.write(path, sum(key, block, data), data); err != nil {
+		d.mu.Lock()
+		d.paused = time.Now().Add(diskPause)
+		d.mu.Unlock()
+		return
+	}
+	d.account(shard, size)
+}
+
+// write makes the file of a block appear whole.
+func (d *DiskCache) write(path string, sum, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(slices.Concat([]byte(diskMagic), sum, data))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // or it is removed as a stray later
+	}
+	return err
+}
+
+// account adds a file to a shard, and makes room if that is full by now.
+func (d *DiskCache) account(shard int, size int64) {
+	d.mu.Lock()
+	s := &d.shards[shard]
+	s.size += size
+	s.puts++
+	d.used.Add(size)
+	due := !s.sweep && (!s.known || s.size > d.limit || s.puts >= diskRecord)
+	if due {
+		s.sweep = true
+	}
+	d.mu.Unlock()
+	if !due {
+		return
+	}
+	left, removed := sweep(filepath.Join(d.dir, shardName(shard)), d.limit)
+	d.evicted.Add(uint64(removed))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.used.Add(left - s.size)
+	s.known, s.size, s.puts, s.sweep = true, left, 0, false
+}
+
+// blockFile is a file of a shard.
+type blockFile struct {
+	path string
+	size int64
+	used time.Time
+}
+
+// blockFiles lists the blocks of a shard, and the temporary files that nobody writes any more.
+func blockFiles(dir string) (blocks, strays []blockFile) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil
+	}
+	for _, e := range entries {
+		fi, err := e.Info()
+		if err != nil || !fi.Mode().IsRegular() {
+			continue
+		}
+		f := blockFile{filepath.Join(dir, e.Name()), fi.Size(), fi.ModTime()}
+		switch {
+		case strings.HasPrefix(e.Name(), ".tmp-"):
+			if time.Since(f.used) > diskStray {
+				strays = append(strays, f)
+			}
+		case len(e.Name()) == 2*sha256.Size:
+			blocks = append(blocks, f)
+		}
+	}
+	return blocks, strays
+}
+
+// sweep removes strays, and the blocks used longest ago until a shard has a tenth of its bound free, if it was over the
+// bound. It returns the size that is left and how many blocks went.
+func sweep(dir string, limit int64) (left int64, removed int) {
+	blocks, strays := blockFiles(dir)
+	for _, f := range strays {
+		_ = os.Remove(f.path) // another process may have done it
+	}
+	for _, f := range blocks {
+		left += f.size
+	}
+	if left <= limit {
+		return left, 0
+	}
+	slices.SortFunc(blocks, func(a, b blockFile) int { return a.used.Compare(b.used) })
+	for _, f := range blocks {
+		if left <= limit-limit/10 {
+			break
+		}
+		if os.Remove(f.path) == nil {
+			removed++
+		}
+		left -= f.size
+	}
+	return left, removed
+}
+
+// DiskUsage is what a disk cache holds.
+type DiskUsage struct {
+	Dir            string // the directory of the blocks
+	Blocks         int
+	Bytes          int64
+	Oldest, Newest time.Time // last use; zero if there are no blocks
+}
+
+// InspectDiskCache looks at the cache in dir, which may be in use. Errors: fault.NotFound if there is none.
+func InspectDiskCache(dir string) (DiskUsage, error) {
+	u := DiskUsage{Dir: filepath.Join(dir, diskDir)}
+	if _, err := os.Stat(u.Dir); err != nil {
+		return u, fault.New("store.InspectDiskCache", u.Dir, kindOfOS(err), "no cache of frifs is there: %w", bare(err))
+	}
+	for i := range diskShards {
+		blocks, _ := blockFiles(filepath.Join(u.Dir, shardName(i)))
+		for _, f := range blocks {
+			u.Blocks++
+			u.Bytes += f.size
+			if u.Oldest.IsZero() || f.used.Before(u.Oldest) {
+				u.Oldest = f.used
+			}
+			if f.used.After(u.Newest) {
+				u.Newest = f.used
+			}
+		}
+	}
+	return u, nil
+}
+
+// ClearDiskCache removes the blocks of the cache in dir, and nothing else. Processes that use it go on. It returns what
+// was removed.
+func ClearDiskCache(dir string) (DiskUsage, error) {
+	u, err := InspectDiskCache(dir)
+	if err != nil {
+		return u, err
+	}
+	u.Blocks, u.Bytes = 0, 0
+	for i := range diskShards {
+		blocks, strays := blockFiles(filepath.Join(u.Dir, shardName(i)))
+		for _, f := range append(blocks, strays...) {
+			if err := os.Remove(f.path); err != nil && !os.IsNotExist(err) {
+				return u, fault.New("store.ClearDiskCache", f.path, kindOfOS(err), "%w", bare(err))
+			}
+			u.Blocks++
+			u.Bytes += f.size
+		}
+	}
+	return u, nil
+}
