@@ -182,8 +182,8 @@ func (i *inspection) gap(frags *roaring.Bitmap) {
 	i.out.gaps.Or(frags)
 }
 
-// goneFragments is every fragment id that was given out and is not live.
-func goneFragments(m *dataset.Manifest) *roaring.Bitmap {
+// goneFragments is every fragment id that was given out, is not live, and is named by no other entry of the index.
+func goneFragments(m *dataset.Manifest, of *dataset.Index) *roaring.Bitmap {
 	out, top := roaring.New(), uint64(m.PB.GetMaxFragmentId())
 	for id := range m.Live() {
 		top = max(top, uint64(id))
@@ -191,6 +191,11 @@ func goneFragments(m *dataset.Manifest) *roaring.Bitmap {
 	out.AddRange(0, top+1)
 	for id := range m.Live() {
 		out.Remove(uint32(id))
+	}
+	for _, ix := range m.IndicesNamed(of.Name) {
+		if ix != of && ix.Bitmap != nil {
+			out.AndNot(ix.Bitmap)
+		}
 	}
 	return out
 }

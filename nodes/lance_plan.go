@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"sync"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/indexfile"
 )
@@ -88,7 +86,10 @@ func (n version) lancePlan(ctx context.Context) (*lancePlan, error) {
 			case !e.asStored:
 				x.Covered = claims.Of(e.ix.Ordinal)
 			case f.gaps != nil:
-				x.Covered = roaring.Or(claims.Of(e.ix.Ordinal), goneFragments(l.m)) // stored files hold addresses in them
+				x.Covered = claims.Of(e.ix.Ordinal).Clone()
+				if x.Placeholders { // the stored files hold addresses in fragments that are gone: these are masked instead
+					x.Covered.Or(goneFragments(l.m, e.ix))
+				}
 			}
 			entries = append(entries, x)
 		}
