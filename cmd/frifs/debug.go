@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +9,6 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/frifs/frifs/fault"
 )
@@ -42,13 +37,7 @@ func (m *mountFlags) debug(ctx context.Context, stderr io.Writer, src *source) (
 	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		m.logger.Warn("metrics and profiles can be reached from other machines", "addr", l.Addr().String())
 	}
-	process := prometheus.NewRegistry()
-	err = errors.Join(process.Register(collectors.NewGoCollector()),
-		process.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
-	if err != nil {
-		return nil, errors.Join(fault.Wrap("debug", "", err), l.Close())
-	}
-	srv := &http.Server{Handler: debugHandler(src, process), ReadHeaderTimeout: 10 * time.Second}
+	srv := &http.Server{Handler: debugHandler(src), ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			m.logger.Error("metrics and profiles are not served any more", "error", err)
@@ -62,18 +51,18 @@ func (m *mountFlags) debug(ctx context.Context, stderr io.Writer, src *source) (
 	return func() { _ = srv.Close() }, nil
 }
 
-func debugHandler(src *source, process prometheus.Gatherer) http.Handler {
+func debugHandler(src *source) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, debugPage) // the client may be gone
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		text, err := metricsText(r.Context(), src, process)
+		text, err := readNode(r.Context(), src.root, ".frifs/metrics")
 		if err != nil {
 			http.Error(w, plain(err), http.StatusInternalServerError)
 			return
 		}
-		w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(text) // likewise
 	})
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -82,23 +71,4 @@ func debugHandler(src *source, process prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
-}
-
-// metricsText is .frifs/metrics and the figures of the process.
-func metricsText(ctx context.Context, src *source, process prometheus.Gatherer) ([]byte, error) {
-	table, err := readNode(ctx, src.root, ".frifs/metrics")
-	if err != nil {
-		return nil, err
-	}
-	families, err := process.Gather()
-	if err != nil {
-		return nil, fault.Wrap("metrics", "", err)
-	}
-	b := bytes.NewBuffer(bytes.Clone(table))
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(b, f); err != nil {
-			return nil, fault.Wrap("metrics", "", err)
-		}
-	}
-	return b.Bytes(), nil
 }

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -132,13 +134,28 @@ func mountGauges(srv *fs.Server) []nodes.Gauge {
 		return nil
 	}
 	st := srv.Stats()
-	return []nodes.Gauge{
+	return append(processGauges(), []nodes.Gauge{
 		{Name: "frifs_mount_inodes", Help: "Inodes that the kernel may hold.", Value: float64(st.Inodes)},
 		{Name: "frifs_mount_requests_running", Help: "Requests at work.", Value: float64(st.Running)},
 		{Name: "frifs_mount_requests_abandoned", Help: "Workers that went on past the end of their request.", Value: float64(st.Abandoned)},
 		{Name: "frifs_mount_stalls_total", Help: "Requests that were answered at the end of their time without their work.", Value: float64(st.Stalls)},
 		{Name: "frifs_mount_passthrough_opens_total", Help: "Opened files that the kernel reads by itself.", Value: float64(st.Passed)},
+	}...)
+}
+
+// processGauges are the figures of the process, under the names that Prometheus's own clients give them.
+func processGauges() []nodes.Gauge {
+	gs := []nodes.Gauge{{Name: "go_goroutines", Help: "Goroutines that exist.", Value: float64(runtime.NumGoroutine())}}
+	memory := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(memory)
+	if memory[0].Value.Kind() == metrics.KindUint64 && memory[1].Value.Kind() == metrics.KindUint64 {
+		held := memory[0].Value.Uint64() - memory[1].Value.Uint64()
+		gs = append(gs, nodes.Gauge{Name: "go_memory_used_bytes", Help: "Memory that the runtime holds.", Value: float64(held)})
 	}
+	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
+		gs = append(gs, nodes.Gauge{Name: "process_open_fds", Help: "Open file descriptors.", Value: float64(len(fds))})
+	}
+	return gs
 }
 
 // unseen reports whether the tree cannot know of a failed request: that it took too long, or that it was our own fault.

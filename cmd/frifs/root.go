@@ -13,7 +13,7 @@ new ones. Everything is computed when it is read; nothing is written to the data
 
 The same files can be read without a mount: frifs ls, cat, stat and tree.
 
-URI is a directory, or a URL such as file:///data/t.lance.`
+URI is a directory, or a URL such as s3://bucket/t.lance, gs://..., az://... or file:///data/t.lance.`
 
 const rootExample = `  frifs mount /data/t.lance /mnt/t          # then: ls /mnt/t, jq . /mnt/t/latest/fri/history.json
   frifs cat /data/t.lance latest/fri/history.json
@@ -43,7 +43,7 @@ func newRoot() *cobra.Command {
 		newMountCmd(), newUmountCmd(),
 		newLsCmd(), newCatCmd(), newStatCmd(), newTreeCmd(), newExportCmd(),
 		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(),
-		newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
+		newCacheCmd(), newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
 	)
 	root.SetHelpCommand(newHelpCmd())
 	root.SuggestionsMinimumDistance = suggestDistance

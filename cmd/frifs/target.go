@@ -34,6 +34,7 @@ type target struct {
 	cacheDir  string
 	forReader string
 	omitIndex []string
+	stores    storeFlags
 
 	onError func(nodes.ErrorRecord) // for mount; may be nil
 	gauges  func() []nodes.Gauge    // for mount; may be nil
@@ -49,13 +50,15 @@ func (t *target) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&t.allowBase, "allow-base", nil, "allow base paths below `PREFIX`, beside the dataset and its parent directory")
 	f.BoolVar(&t.follow, "follow-symlinks", false, "follow symbolic links that lead out of the dataset")
 	f.Var(&t.memory, "memory", "budget for cached data")
+	t.stores.flags(cmd)
 	f.DurationVar(&t.opTimeout, "op-timeout", defaultOpTimeout, "bound on opening, reading and sizing a file")
 }
 
 // treeFlags adds the flags of commands that show remapped index files.
 func (t *target) treeFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&t.cacheDir, "cache-dir", "", "put translated index files that are large into `DIR` (default: the system's temporary directory)")
+	f.StringVar(&t.cacheDir, "cache-dir", "", "put translated index files that are large, and what came from object stores, into `DIR` (default: the system's temporary directory, and nowhere)")
+	t.stores.cacheFlags(cmd)
 	f.StringVar(&t.forReader, "for-reader", "", "make remapped.lance for Lance `RELEASE` (such as 2.0.1): leave out index types that it fails on")
 	f.StringArrayVar(&t.omitIndex, "omit-index", nil, "leave indices out of remapped.lance, by `TYPE` (such as FM) or name; repeatable")
 }
@@ -129,8 +132,11 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	sopt := store.Options{FollowOutside: t.follow}
-	dopt.OpenStore = func(ctx context.Context, uri string) (store.Store, error) { return store.OpenURI(ctx, uri, sopt) }
+	sopt, err := t.stores.options(cmd, uri, t.cacheDir, int64(t.memory), t.follow)
+	if err != nil {
+		return nil, err
+	}
+	dopt.OpenStore = opener(uri, sopt)
 	st, err := store.OpenURI(ctx, uri, sopt)
 	if err != nil {
 		return nil, explainURI(ctx, uri, err)
@@ -141,7 +147,7 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	}
 	tree, err := nodes.New(ctx, nodes.Config{
 		Dataset: ds, URI: ds.URI(), Version: t.version.n, AsOf: t.asof.t,
-		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError, Gauges: t.gauges,
+		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError, Gauges: t.stores.gauges(uri, t.gauges),
 		CacheDir: t.cacheDir, ForReader: t.forReader, OmitIndex: t.omitIndex,
 	})
 	if err != nil {
