@@ -1,13 +1,14 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
-	"os"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/indexfile"
+	"github.com/frifs/frifs/internal/spill"
 )
 
 const (
@@ -78,10 +79,7 @@ func (f *remapFile) load(ctx context.Context) (*held, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt := indexfile.Options{SpillDir: n.t.cfg.CacheDir, SpillAbove: spillAbove}
-	if opt.SpillDir == "" {
-		opt.SpillDir = os.TempDir()
-	}
+	opt := indexfile.Options{SpillDir: cmp.Or(n.t.cfg.CacheDir, spill.TempDir()), SpillAbove: spillAbove}
 	c, err := file.Remap(ctx, r, opt)
 	if err != nil {
 		_ = file.Close()

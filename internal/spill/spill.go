@@ -23,6 +23,9 @@ type Buffer struct {
 // spillBuffer is how much is gathered in memory before each write to the file.
 const spillBuffer = 256 << 10
 
+// TempDir is the directory for files that need not outlive the process.
+func TempDir() string { return os.TempDir() }
+
 // New returns an empty Buffer. More than above bytes go to a file in dir; dir "" means that they are
 // fault.TooLarge.
 func New(dir string, above int64) *Buffer {
