@@ -175,6 +175,9 @@ func (d *layered) ListFirst(ctx context.Context, dir string, n int) ([]Object, e
 	return out, nil
 }
 
+// ListsInOrder implements FirstLister.
+func (d *layered) ListsInOrder() bool { return d.s.ordered() }
+
 func (d *layered) Stat(ctx context.Context, name string) (Object, error) {
 	obj, err := retry(ctx, d.l, "store.Stat", Join(d.URI(), name), func(ctx context.Context) (Object, error) {
 		return single(ctx, d.l, &d.l.count.stats, func(ctx context.Context) (Object, error) { return d.s.Stat(ctx, name) })

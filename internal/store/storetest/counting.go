@@ -154,6 +154,17 @@ func (c *Counting) List(ctx context.Context, dir string) ([]store.Object, error)
 	return c.Store.List(ctx, dir)
 }
 
+// ListFirst implements store.FirstLister.
+func (c *Counting) ListFirst(ctx context.Context, dir string, n int) ([]store.Object, error) {
+	if err := c.before(ctx, "ListFirst", dir); err != nil {
+		return nil, err
+	}
+	return store.ListFirst(ctx, c.Store, dir, n)
+}
+
+// ListsInOrder implements store.FirstLister.
+func (c *Counting) ListsInOrder() bool { return store.ListsInOrder(c.Store) }
+
 // Stat implements store.Store.
 func (c *Counting) Stat(ctx context.Context, name string) (store.Object, error) {
 	if err := c.before(ctx, "Stat", name); err != nil {

@@ -16,6 +16,8 @@ import (
 // Mem is a store.Store in memory. It behaves like an object store: directories exist only as prefixes, and an open
 // reader notices that its object was replaced or deleted.
 type Mem struct {
+	Unordered bool // does not list in order by itself; set before first use
+
 	shared *memory
 	prefix string
 	bad    error // Sub was given an invalid name
@@ -73,7 +75,7 @@ func (m *Mem) Sub(dir string) store.Store {
 	if err := store.CheckName(dir); err != nil && bad == nil {
 		bad = err
 	}
-	return &Mem{m.shared, store.Join(m.prefix, dir), bad}
+	return &Mem{m.Unordered, m.shared, store.Join(m.prefix, dir), bad}
 }
 
 func (m *Mem) check(name string) error {
@@ -139,6 +141,18 @@ func (m *Mem) List(ctx context.Context, dir string) ([]store.Object, error) {
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out, nil
 }
+
+// ListFirst implements store.FirstLister.
+func (m *Mem) ListFirst(ctx context.Context, dir string, n int) ([]store.Object, error) {
+	out, err := m.List(ctx, dir)
+	if !m.Unordered && len(out) > n {
+		out = out[:n]
+	}
+	return out, err
+}
+
+// ListsInOrder implements store.FirstLister.
+func (m *Mem) ListsInOrder() bool { return !m.Unordered }
 
 // Stat implements store.Store.
 func (m *Mem) Stat(ctx context.Context, name string) (store.Object, error) {
