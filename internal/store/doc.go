@@ -5,7 +5,7 @@
 // leave the root are refused unless Options.FollowOutside says otherwise. Everything else goes through
 // gocloud.dev/blob: s3:// and what speaks its protocol, gs://, az:// and abfss://, file://, mem://, in the forms that
 // gocloud and Lance write. Only listing and reading are used, so that list and get rights are enough, and a name that is
-// denied where listing is denied too counts as absent. See docs/DESIGN.md, "Errors", "Identity" and "Stores".
+// denied where listing is denied too counts as absent. See docs/DESIGN.md, "Errors" and "Identity".
 //
 // Between a cloud and its readers stands one Layer for the whole process: it repeats what failed for a moment (429, 5xx,
 // broken connections, answers cut short), asks a second time where an answer is late, bounds each call and the number of

@@ -211,6 +211,12 @@ func (f *fake) count(kind string) int {
 	return n
 }
 
+func (f *fake) underWay() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
 func (f *fake) busiest() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,8 +32,8 @@ func TestLateAnswerIsAskedForTwice(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 		synctest.Wait() // the first request has ended
-		if s := l.Stats(); s.Hedges != 1 || s.HedgesWon != 1 || s.InFlight != 0 || f.now != 0 {
-			t.Errorf("%+v, %d under way", s, f.now)
+		if s := l.Stats(); s.Hedges != 1 || s.HedgesWon != 1 || s.InFlight != 0 || f.underWay() != 0 {
+			t.Errorf("%+v, %d under way", s, f.underWay())
 		}
 	})
 }
@@ -159,8 +159,8 @@ func TestSharedReadOutlivesOneCaller(t *testing.T) {
 		cancel()
 		<-left
 		synctest.Wait()
-		if f.now != 0 || l.Stats().InFlight != 0 {
-			t.Errorf("%d requests go on for nobody", f.now)
+		if f.underWay() != 0 || l.Stats().InFlight != 0 {
+			t.Errorf("%d requests go on for nobody", f.underWay())
 		}
 		// And a new reader is not told of it.
 		f.script = nil
@@ -277,8 +277,8 @@ func TestReadsUnderFaults(t *testing.T) {
 			}
 			wg.Wait()
 			time.Sleep(time.Hour) // what was read ahead comes to its end
-			if s := l.Stats(); s.InFlight != 0 || s.Waiting != 0 || f.now != 0 || len(l.contents) != 1 {
-				t.Errorf("something is left behind: %+v, %d requests, %d contents", s, f.now, len(l.contents))
+			if s := l.Stats(); s.InFlight != 0 || s.Waiting != 0 || f.underWay() != 0 || len(l.contents) != 1 {
+				t.Errorf("something is left behind: %+v, %d requests, %d contents", s, f.underWay(), len(l.contents))
 			}
 		})
 	})

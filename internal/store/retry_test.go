@@ -110,8 +110,8 @@ func TestDeadStoreEndsWithinTheBound(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if f.now != 0 {
-			t.Errorf("%d requests are still under way", f.now)
+		if f.underWay() != 0 {
+			t.Errorf("%d requests are still under way", f.underWay())
 		}
 	})
 }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/logging"
 	gcaws "gocloud.dev/aws"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
@@ -39,7 +41,7 @@ func openS3(ctx context.Context, a *address, opt Options) (*bucket, error) {
 	if err := a.unknown(); err != nil {
 		return nil, err
 	}
-	cfg, err := gcaws.V2ConfigFromURLParams(ctx, q)
+	cfg, err := awsConfig(ctx, q)
 	if err != nil {
 		return nil, fault.New(op, a.shown, fault.Invalid, "the options for S3 do not do: %w", brief(err))
 	}
@@ -77,6 +79,30 @@ func openS3(ctx context.Context, a *address, opt Options) (*bucket, error) {
 		blob: b, identity: "s3|" + endpoint + "|" + a.bucket, driver: s3Driver{},
 		unordered: strings.HasSuffix(a.bucket, "--x-s3"), // directory buckets list in any order
 	}, nil
+}
+
+// awsConfig loads the configuration of the SDK, without its habit of writing warnings to the standard error of whoever
+// uses it. Options that only gocloud knows how to apply are left to it.
+func awsConfig(ctx context.Context, q url.Values) (aws.Config, error) {
+	quiet := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
+	for name := range q {
+		v := q.Get(name)
+		switch on, err := strconv.ParseBool(v); {
+		case name == "region":
+			quiet = append(quiet, config.WithRegion(v))
+		case name == "profile":
+			quiet = append(quiet, config.WithSharedConfigProfile(v))
+		case name == "anonymous":
+			quiet = append(quiet, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
+		case name == "dualstack" && err == nil && on:
+			quiet = append(quiet, config.WithUseDualStackEndpoint(aws.DualStackEndpointStateEnabled))
+		case name == "fips" && err == nil && on:
+			quiet = append(quiet, config.WithUseFIPSEndpoint(aws.FIPSEndpointStateEnabled))
+		default:
+			return gcaws.V2ConfigFromURLParams(ctx, q)
+		}
+	}
+	return config.LoadDefaultConfig(ctx, quiet...)
 }
 
 // s3Params turns the options of a URI into gocloud's.

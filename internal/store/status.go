@@ -163,6 +163,14 @@ var queries = regexp.MustCompile(`(https?://[^\s"'?]*)\?[^\s"']*`)
 // brief makes an error of a client short, and safe to show: status, code and text of the server, or the innermost cause
 // on the way there. Request signatures and URLs with queries do not come through.
 func brief(err error) error {
+	if noCredentials(err) {
+		// An answer in the chain is that of whoever should have given credentials, not the store's.
+		first, _, _ := strings.Cut(queries.ReplaceAllString(err.Error(), "$1"), "\n")
+		if errors.Is(err, errNoCredentials) {
+			return &briefError{first, err}
+		}
+		return &briefError{fmt.Sprintf("%v (%.200s)", errNoCredentials, first), errors.Join(errNoCredentials, err)}
+	}
 	if a, ok := answerIn(err); ok && a.status != 0 {
 		said := strings.TrimSpace(strings.Join([]string{a.code, a.text}, " "))
 		if said == "" {
@@ -175,9 +183,6 @@ func brief(err error) error {
 			said += fmt.Sprintf(" (the bucket is in region %s: set AWS_REGION or add ?region=%s)", region, region)
 		}
 		return &briefError{fmt.Sprintf("the store answers %d: %s", a.status, queries.ReplaceAllString(said, "$1")), err}
-	}
-	if noCredentials(err) && !errors.Is(err, errNoCredentials) {
-		err = fmt.Errorf("%w (%w)", errNoCredentials, err)
 	}
 	cause := err
 	var ue *url.Error
