@@ -49,18 +49,31 @@ type Dataset struct {
 	opt          Options
 	cache        *cache
 	legacyLatest bool // _latest.manifest beside _versions when the dataset was opened
+
+	main   *Dataset // that this is a branch of; nil where it was not opened as one
+	branch string   // its name then
 }
 
 // Open looks whether st holds a dataset. It fails only if there is no _versions directory (fault.NotFound) or the store
 // cannot be asked; damaged manifests show later, each at its own version.
 func Open(ctx context.Context, st store.Store, opt Options) (*Dataset, error) {
-	const op = "dataset.Open"
+	opt = opt.withDefaults()
+	return open(ctx, st, opt, newCache(opt.CacheBytes))
+}
+
+func (opt Options) withDefaults() Options {
 	if opt.MaxManifestBytes <= 0 {
 		opt.MaxManifestBytes = DefaultMaxManifestBytes
 	}
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = DefaultCacheBytes
 	}
+	return opt
+}
+
+// open is Open with a cache that may be shared: its keys name the dataset.
+func open(ctx context.Context, st store.Store, opt Options, c *cache) (*Dataset, error) {
+	const op = "dataset.Open"
 	_, lerr := st.Stat(ctx, latestName)
 	if lerr != nil && !tolerable(lerr) {
 		return nil, fault.Wrap(op, st.URI(), lerr)
@@ -76,7 +89,7 @@ func Open(ctx context.Context, st store.Store, opt Options) (*Dataset, error) {
 		}
 		return nil, fault.New(op, st.URI(), fault.NotFound, "not a Lance dataset: there is no _versions directory here")
 	}
-	return &Dataset{st: st, opt: opt, cache: newCache(opt.CacheBytes), legacyLatest: legacy}, nil
+	return &Dataset{st: st, opt: opt, cache: c, legacyLatest: legacy}, nil
 }
 
 // hasVersions looks for the _versions directory. A local one can be stat-ed; to list it would cost as much as the first

@@ -24,7 +24,7 @@ const (
 // Errors: fault.Corrupt with the byte position, fault.TooLarge, fault.NotFound for a version that was cleaned up
 // meanwhile, and the store's.
 func (d *Dataset) Manifest(ctx context.Context, ref VersionRef) (*Manifest, error) {
-	v, err := d.cache.get(ctx, "manifest|"+ref.Object.Identity(), func(ctx context.Context) (any, int64, error) {
+	v, err := d.cache.get(ctx, "manifest|"+d.URI()+"|"+ref.Object.Identity(), func(ctx context.Context) (any, int64, error) {
 		m, listed, err := d.readManifest(ctx, ref)
 		if err != nil {
 			return nil, 0, err
