@@ -48,7 +48,7 @@ func (c *changes) compareFragments(a, b *dataset.Manifest) {
 	for _, f := range a.Fragments() {
 		if g, ok := b.Live()[f.ID]; !ok {
 			c.removed = append(c.removed, f)
-		} else if !f.Duplicate && fragmentDiffers(f.PB, g.PB) {
+		} else if !f.Duplicate && fragmentDiffers(f, g) {
 			c.changed = append(c.changed, fragmentChange{f, g})
 		}
 	}
@@ -59,7 +59,11 @@ func (c *changes) compareFragments(a, b *dataset.Manifest) {
 	}
 }
 
-func fragmentDiffers(a, b *pb.DataFragment) bool {
+func fragmentDiffers(f, g *dataset.Fragment) bool {
+	if f.Same(g) {
+		return false // nearly all of them: nothing is decoded
+	}
+	a, b := f.Message(), g.Message()
 	return a.GetPhysicalRows() != b.GetPhysicalRows() || deletionsDiffer(a, b) || filesDiffer(a, b)
 }
 

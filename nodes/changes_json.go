@@ -117,7 +117,7 @@ func (n version) changesJSON(ctx context.Context) (*document, error) {
 
 func (e *enc) fragment(f *dataset.Fragment) {
 	e.Obj(func() {
-		e.K("fragment").Uint(f.PB.GetId())
+		e.K("fragment").Uint(f.RecordedID())
 		e.K("physical_rows").OptUint(f.PhysicalRows)
 		e.K("deleted_rows").OptUint(f.DeletedRows)
 		e.K("live_rows").OptUint(f.LiveRows())
@@ -125,14 +125,15 @@ func (e *enc) fragment(f *dataset.Fragment) {
 }
 
 func (e *enc) fragmentChange(c fragmentChange) {
+	from, to := c.from.Message(), c.to.Message()
 	e.Obj(func() {
-		e.K("fragment").Uint(c.to.PB.GetId())
+		e.K("fragment").Uint(to.GetId())
 		e.K("physical_rows").OptUint(c.to.PhysicalRows)
 		e.K("deleted_rows_before").OptUint(c.from.DeletedRows)
 		e.K("deleted_rows").OptUint(c.to.DeletedRows)
 		e.K("live_rows").OptUint(c.to.LiveRows())
-		e.K("deletion_file_changed").Bool(deletionsDiffer(c.from.PB, c.to.PB))
-		e.K("data_files_changed").Bool(filesDiffer(c.from.PB, c.to.PB))
+		e.K("deletion_file_changed").Bool(deletionsDiffer(from, to))
+		e.K("data_files_changed").Bool(filesDiffer(from, to))
 	})
 }
 

@@ -73,13 +73,13 @@ func (n version) fileList(ctx context.Context) (*fileList, error) {
 		add(fileTransaction, 0, 0)
 	}
 	for i, fr := range l.m.Fragments() {
-		for k := range fr.PB.GetFiles() {
+		for k := range fr.NumFiles() {
 			add(fileData, i, k)
 		}
-		for k := range fr.PB.GetOverlays() {
+		for k := range fr.NumOverlays() {
 			add(fileOverlay, i, k)
 		}
-		if fr.PB.GetDeletionFile() != nil {
+		if fr.HasDeletionFile() {
 			add(fileDeletion, i, 0)
 		}
 	}
@@ -158,27 +158,27 @@ func (f *fileList) place(i int) place {
 		name := "_transactions/" + f.l.m.PB.GetTransactionFile()
 		f.under(&p, nil, name, name)
 	case fileData, fileOverlay:
-		fr := f.l.m.Fragments()[it.a].PB
-		id := fr.GetId()
+		fr := f.l.m.Fragments()[it.a]
+		id := fr.RecordedID()
 		p.fragment = &id
 		d := &pb.DataFile{}
 		if it.kind == fileData {
-			d = fr.GetFiles()[it.b]
-		} else if o := fr.GetOverlays()[it.b].GetDataFile(); o != nil {
+			d = fr.File(int(it.b))
+		} else if o := fr.Overlay(int(it.b)).GetDataFile(); o != nil {
 			d = o
 		}
 		recorded(d.GetFileSizeBytes())
 		f.under(&p, d.BaseId, "data/"+d.GetPath(), d.GetPath())
 	case fileDeletion:
 		fr := f.l.m.Fragments()[it.a]
-		id := fr.PB.GetId()
+		id := fr.RecordedID()
 		p.fragment = &id
 		name, err := dataset.DeletionFileName(fr)
 		if err != nil {
 			p.err = err
 			return p
 		}
-		f.under(&p, fr.PB.GetDeletionFile().BaseId, "_deletions/"+name, "_deletions/"+name)
+		f.under(&p, fr.DeletionFile().BaseId, "_deletions/"+name, "_deletions/"+name)
 	case fileIndex, fileIndexDir:
 		ix := f.l.m.Indices[it.a]
 		p.index = segmentName(ix)

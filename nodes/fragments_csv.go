@@ -19,7 +19,7 @@ func (n version) fragmentsCSV(ctx context.Context) (*document, error) {
 		}},
 		piece{n: len(frags), fn: func(e *enc, i int) {
 			f := frags[i]
-			e.b = strconv.AppendUint(e.b, f.PB.GetId(), 10)
+			e.b = strconv.AppendUint(e.b, f.RecordedID(), 10)
 			for _, v := range []*uint64{f.PhysicalRows, f.DeletedRows, f.LiveRows()} {
 				e.b = append(e.b, ',')
 				if v != nil {
@@ -27,7 +27,7 @@ func (n version) fragmentsCSV(ctx context.Context) (*document, error) {
 				}
 			}
 			e.b = append(e.b, ',')
-			e.b = strconv.AppendInt(e.b, int64(len(f.PB.GetFiles())), 10)
+			e.b = strconv.AppendInt(e.b, int64(f.NumFiles()), 10)
 			e.b = append(e.b, ',')
 			if size := f.Bytes(); size != nil {
 				e.b = strconv.AppendUint(e.b, *size, 10)

@@ -14,7 +14,7 @@ import (
 func (n version) kept(ctx context.Context, l *loaded) ([]indexfile.Kept, error) {
 	return n.t.lance.kept.get(ctx, n.key(), func(context.Context) ([]indexfile.Kept, int64, error) {
 		files := indexfile.KeptFiles(l.m, indexfile.NameData(l.m))
-		return files, 128 * int64(len(files)), nil
+		return files, 144 * int64(len(files)), nil
 	})
 }
 
@@ -87,14 +87,13 @@ func (n version) keptFile(l *loaded, k *indexfile.Kept) File {
 		if err != nil {
 			return dataset.Location{}, err
 		}
-		switch {
-		case k.Data != nil:
-			return n.t.ds.DataFile(ctx, l.m, k.Data)
-		case k.Deletion != nil:
-			return n.t.ds.DeletionFile(ctx, l.m, k.Deletion)
-		default:
-			return dataset.Location{Store: n.t.ds.Store(), Path: k.External}, nil
+		if d := k.Data(); d != nil {
+			return n.t.ds.DataFile(ctx, l.m, d)
 		}
+		if f := k.Deletion(); f != nil {
+			return n.t.ds.DeletionFile(ctx, l.m, f)
+		}
+		return dataset.Location{Store: n.t.ds.Store(), Path: k.Path}, nil
 	}}
 	if o, ok := n.t.opened.peek(b.ino); ok && o.replaced {
 		f.ino = n.t.inode(b.path, n.key()+"\x00"+o.object.Identity())

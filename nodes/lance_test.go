@@ -114,17 +114,17 @@ func checkRemappedDataset(t *testing.T, tr *Tree) {
 	}
 	names := map[string]bool{}
 	for i, f := range m.Fragments() {
-		if was := stored.m.Fragments()[i]; f.ID != was.ID || f.PB.GetPhysicalRows() != was.PB.GetPhysicalRows() {
-			t.Errorf("fragment %d: %v, stored %v", i, f.PB, was.PB)
+		if was := stored.m.Fragments()[i]; f.ID != was.ID || f.RecordedRows() != was.RecordedRows() {
+			t.Errorf("fragment %d: %v, stored %v", i, f.Message(), was.Message())
 		}
-		for _, d := range f.PB.GetFiles() {
+		for _, d := range f.Files() {
 			a, err := lookup(t, tr, "data/"+d.GetPath()).Attr(context.Background())
 			if err != nil || d.BaseId != nil || names[d.GetPath()] || a.Perm != 0o644 || d.GetFileSizeBytes() > 0 && a.Size != int64(d.GetFileSizeBytes()) {
 				t.Errorf("data file %v: %+v, %v", d, a, err)
 			}
 			names[d.GetPath()] = true
 		}
-		if f.PB.GetDeletionFile() == nil {
+		if !f.HasDeletionFile() {
 			continue
 		}
 		if name, err := dataset.DeletionFileName(f); err == nil {

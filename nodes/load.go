@@ -70,7 +70,7 @@ func (n version) load(ctx context.Context) (*loaded, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		return newLoaded(m), 4*ref.Object.Size + 4096, nil
+		return newLoaded(m), m.Memory() + 4096, nil
 	})
 }
 

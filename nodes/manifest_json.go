@@ -31,8 +31,8 @@ func (n version) manifestJSON(ctx context.Context) (*document, error) {
 	})
 	fields := p.GetFields()
 	j.ArrayOf("schema", len(fields), func(e *enc, i int) { e.Proto(fields[i].ProtoReflect()) })
-	frags := p.GetFragments()
-	j.ArrayOf("fragments", len(frags), func(e *enc, i int) { e.Proto(frags[i].ProtoReflect()) })
+	frags := m.Fragments()
+	j.ArrayOf("fragments", len(frags), func(e *enc, i int) { e.Proto(frags[i].Message().ProtoReflect()) })
 	j.Members(func(e *enc) { e.K("index_error").Err(m.IndexErr) })
 	j.ArrayOf("indices", len(m.Indices), func(e *enc, i int) { e.indexEntry(l, m.Indices[i]) })
 	j.Members(func(e *enc) {

@@ -34,7 +34,7 @@ func (v liveFragments) Rows(f fri.FragID) (rows uint64, known, live bool) {
 // HasDeletions reports whether f has a deletion file.
 func (v liveFragments) HasDeletions(f fri.FragID) bool {
 	fr, ok := v.m.Live()[f]
-	return ok && fr.PB.GetDeletionFile() != nil
+	return ok && fr.HasDeletionFile()
 }
 
 // Deletions implements translate.Live.

@@ -295,7 +295,7 @@ func TestR33R34R35FilesOfClonesAndBranches(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range m.Fragments() {
-			for _, df := range f.PB.GetFiles() {
+			for _, df := range f.Files() {
 				l, err := d.DataFile(ctx, m, df)
 				check("data file", l, err)
 			}

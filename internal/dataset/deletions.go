@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/store"
 )
 
 // maxDeletionBytes bounds a deletion file. The largest possible bitmap over 2^32 rows has 512 MiB and its headers.
@@ -20,7 +21,8 @@ const maxDeletionBytes = 1 << 30
 // the fragment), fault.Unsupported (an unknown file type), fault.TooLarge, those of Base, and the store's.
 func (d *Dataset) Deletions(ctx context.Context, m *Manifest, f *Fragment) (*roaring.Bitmap, error) {
 	const op = "dataset.Deletions"
-	if f.PB.GetDeletionFile() == nil {
+	record := f.DeletionFile()
+	if record == nil {
 		return nil, nil
 	}
 	loc, err := d.DeletionFile(ctx, m, f)
@@ -35,14 +37,14 @@ func (d *Dataset) Deletions(ctx context.Context, m *Manifest, f *Fragment) (*roa
 		if obj.Size > maxDeletionBytes {
 			return nil, 0, fault.New(op, loc.URI(), fault.TooLarge, "the file has %d bytes, the limit is %d", obj.Size, int64(maxDeletionBytes))
 		}
-		b, err := loc.Store.ReadRange(ctx, loc.Path, 0, obj.Size)
+		b, err := store.ReadObject(ctx, loc.Store, obj, 0, obj.Size)
 		if err != nil {
 			return nil, 0, err
 		}
 		if int64(len(b)) != obj.Size {
 			return nil, 0, fault.New(op, loc.URI(), fault.Stale, "%d bytes came of a file of %d", len(b), obj.Size)
 		}
-		bm, err := DecodeDeletions(f.PB.GetDeletionFile().GetFileType(), b, f.PB.GetDeletionFile().GetNumDeletedRows())
+		bm, err := DecodeDeletions(record.GetFileType(), b, record.GetNumDeletedRows())
 		if err != nil {
 			return nil, 0, fault.Wrap(op, loc.URI(), err)
 		}
@@ -53,15 +55,15 @@ func (d *Dataset) Deletions(ctx context.Context, m *Manifest, f *Fragment) (*roa
 	}
 	bm := v.(*roaring.Bitmap)
 	// One file serves the fragment in many versions; the manifest's own claims are checked for each.
-	if err := checkDeletions(bm, f); err != nil {
+	if err := checkDeletions(bm, f, record.GetNumDeletedRows()); err != nil {
 		return nil, fault.New(op, loc.URI(), fault.Corrupt, "%w", err)
 	}
 	return bm, nil
 }
 
-func checkDeletions(bm *roaring.Bitmap, f *Fragment) error {
-	if n := f.PB.GetDeletionFile().GetNumDeletedRows(); n != 0 && bm.GetCardinality() != n {
-		return fmt.Errorf("the file names %d rows, the manifest says %d", bm.GetCardinality(), n)
+func checkDeletions(bm *roaring.Bitmap, f *Fragment, recorded uint64) error {
+	if recorded != 0 && bm.GetCardinality() != recorded {
+		return fmt.Errorf("the file names %d rows, the manifest says %d", bm.GetCardinality(), recorded)
 	}
 	if f.PhysicalRows != nil && !bm.IsEmpty() && uint64(bm.Maximum()) >= *f.PhysicalRows {
 		return fmt.Errorf("the file names row %d, fragment %d has %d rows", bm.Maximum(), f.ID, *f.PhysicalRows)

@@ -44,8 +44,8 @@ func TestDeletionsOfEveryTestTable(t *testing.T) {
 						t.Errorf("%s version %d fragment %d: %v", name, ref.Version, f.ID, err)
 						continue
 					}
-					if (bm == nil) != (f.PB.GetDeletionFile() == nil) {
-						t.Errorf("%s version %d fragment %d: bitmap %v for deletion file %v", name, ref.Version, f.ID, bm, f.PB.GetDeletionFile())
+					if (bm == nil) != (f.DeletionFile() == nil) {
+						t.Errorf("%s version %d fragment %d: bitmap %v for deletion file %v", name, ref.Version, f.ID, bm, f.DeletionFile())
 					}
 					if bm != nil {
 						files++

@@ -46,7 +46,7 @@ func (d *Dataset) DataFile(ctx context.Context, m *Manifest, f *pb.DataFile) (Lo
 // DeletionFileName is the name of a fragment's deletion file below _deletions, by docs/FORMAT.md, "Deletion files".
 // An unknown file type is fault.Unsupported.
 func DeletionFileName(f *Fragment) (string, error) {
-	df := f.PB.GetDeletionFile()
+	df := f.DeletionFile()
 	var ext string
 	switch df.GetFileType() {
 	case 0:
@@ -56,14 +56,14 @@ func DeletionFileName(f *Fragment) (string, error) {
 	default:
 		return "", fault.New("dataset.DeletionFileName", "", fault.Unsupported, "fragment %d: deletion file type %d is not known", f.ID, df.GetFileType())
 	}
-	return strconv.FormatUint(f.PB.GetId(), 10) + "-" + strconv.FormatUint(df.GetReadVersion(), 10) + "-" +
+	return strconv.FormatUint(f.RecordedID(), 10) + "-" + strconv.FormatUint(df.GetReadVersion(), 10) + "-" +
 		strconv.FormatUint(df.GetId(), 10) + ext, nil
 }
 
 // DeletionFile locates the deletion file of a fragment that has one. Only a base that is a dataset root can hold it.
 func (d *Dataset) DeletionFile(ctx context.Context, m *Manifest, f *Fragment) (Location, error) {
 	const op = "dataset.DeletionFile"
-	df := f.PB.GetDeletionFile()
+	df := f.DeletionFile()
 	if df == nil {
 		return Location{}, fault.New(op, m.where, fault.NotFound, "fragment %d has no deletion file", f.ID)
 	}

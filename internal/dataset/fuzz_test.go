@@ -72,10 +72,10 @@ func FuzzManifest(f *testing.F) {
 			if live := fr.LiveRows(); live != nil && *live > maxRows {
 				t.Fatalf("fragment %d has %d live rows", fr.ID, *live)
 			}
-			if bm, err := d.Deletions(ctx, m, fr); bm != nil || err == nil && fr.PB.GetDeletionFile() != nil {
+			if bm, err := d.Deletions(ctx, m, fr); bm != nil || err == nil && fr.HasDeletionFile() {
 				t.Fatalf("a deletion file that is not there gave %v, %v", bm, err)
 			}
-			for _, df := range fr.PB.GetFiles() {
+			for _, df := range fr.Files() {
 				if loc, err := d.DataFile(ctx, m, df); err == nil && loc.Store == nil {
 					t.Fatal("a data file without a store")
 				}

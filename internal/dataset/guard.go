@@ -30,11 +30,15 @@ func decode(b []byte, m proto.Message, where string, base int64) error {
 		}
 	}
 	if err := proto.Unmarshal(b, m); err != nil {
-		off := brokenField(b, m)
-		return fault.New(op, at(where, base+off), fault.Corrupt, "the %s message does not decode: %v",
-			m.ProtoReflect().Descriptor().Name(), err)
+		return undecodable(b, m, where, base, err)
 	}
 	return nil
+}
+
+// undecodable is the error of a message of m's type that does not decode, with the place of the field that breaks it.
+func undecodable(b []byte, m proto.Message, where string, base int64, err error) error {
+	return fault.New("dataset.decode", at(where, base+brokenField(b, m)), fault.Corrupt, "the %s message does not decode: %v",
+		m.ProtoReflect().Descriptor().Name(), err)
 }
 
 // at adds a byte offset to a path.

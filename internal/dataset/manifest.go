@@ -12,7 +12,7 @@ import (
 // Manifest is one decoded manifest file. It is read-only and shared between callers.
 type Manifest struct {
 	Ref          VersionRef
-	PB           *pb.Manifest // unknown fields are kept in the messages
+	PB           *pb.Manifest // without its fragments, see Fragments; unknown fields are kept in the messages
 	Indices      []*Index     // the whole index section, raw; nil if there is none or IndexErr
 	IndexErr     error        // the index section exists but cannot be read; everything that needs indices is unknown
 	Warnings     []string     // what is odd but harmless, for people
@@ -23,10 +23,14 @@ type Manifest struct {
 	fragments []*Fragment
 	live      map[fri.FragID]*Fragment
 	inline    *inlineTransaction // nil: none
+	memory    int64
 }
 
 // Version is the number in the file name; the number inside the file may differ (a warning then).
 func (m *Manifest) Version() uint64 { return m.Ref.Version }
+
+// Memory is about what the manifest takes in memory, in bytes.
+func (m *Manifest) Memory() int64 { return m.memory }
 
 // Path is the URI of the manifest file.
 func (m *Manifest) Path() string { return m.where }
@@ -78,8 +82,8 @@ func (m *Manifest) StorageVersion() (version string, inferred bool) {
 	if v := m.PB.GetDataFormat().GetVersion(); v != "" {
 		return v, false
 	}
-	for _, f := range m.PB.GetFragments() {
-		for _, df := range f.GetFiles() {
+	for _, f := range m.fragments {
+		for _, df := range f.Files() {
 			v := FileVersion(df.GetFileMajorVersion(), df.GetFileMinorVersion())
 			if v == "" || version != "" && v != version {
 				return "", true

@@ -1,25 +1,31 @@
 package dataset
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/frifs/frifs/fault"
-	"github.com/frifs/frifs/internal/pb"
 	"github.com/frifs/frifs/internal/store"
 )
 
 const (
 	tailBytes    = 64 << 10 // first read: the last bytes of the file
 	trailerBytes = 16       // i64 manifest position, u16 major, u16 minor, "LANC"
-	prefixBytes  = 32 << 20 // up to here the second read starts at 0, since index section and transaction lie there
+	prefixBytes  = 2 << 20  // up to here the second read starts at 0, since index section and transaction lie there
+	joinBytes    = 1 << 20  // up to here what the first read brought is kept, rather than read a second time
 	magic        = "LANC"
 )
 
 // Manifest reads and decodes the manifest of a version: one read of the last 64 KiB, and at most one more where
-// sections lie before that (two for a manifest behind more than 32 MiB of other sections). The result is cached by the
-// identity of ref.Object.
+// sections lie before that (two for a manifest behind more than 2 MiB of other sections, of which only the index section is
+// read). The result is cached by the identity of ref.Object.
+//
+// Of a large manifest the encoded fragments are kept, as one block of bytes, and about as much memory again to find them:
+// never more than three times the size of the file, while it is read and afterwards.
 //
 // Errors: fault.Corrupt with the byte position, fault.TooLarge, fault.NotFound for a version that was cleaned up
 // meanwhile, and the store's.
@@ -31,10 +37,7 @@ func (d *Dataset) Manifest(ctx context.Context, ref VersionRef) (*Manifest, erro
 		}
 		cost := int64(-1)
 		if listed {
-			cost = 4096 + 12*m.Bytes
-			if m.inline != nil && m.inline.size > 0 {
-				cost -= 11 * m.inline.size // kept undecoded or not at all
-			}
+			cost = m.memory
 		}
 		return m, cost, nil
 	})
@@ -71,7 +74,7 @@ func (d *Dataset) readManifest(ctx context.Context, ref VersionRef) (m *Manifest
 
 // parseManifest decodes the sections of the file.
 func (d *Dataset) parseManifest(v *view, ref VersionRef) (*Manifest, error) {
-	m := &Manifest{Ref: ref, Bytes: v.size, where: v.where, PB: &pb.Manifest{}}
+	m := &Manifest{Ref: ref, Bytes: v.size, where: v.where}
 	pos, err := v.trailer(m)
 	if err != nil {
 		return nil, err
@@ -80,7 +83,12 @@ func (d *Dataset) parseManifest(v *view, ref VersionRef) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := decode(body, m.PB, v.where, pos+4); err != nil {
+	if len(body) < len(v.buf)/4*3 {
+		body = bytes.Clone(body) // does not hold on to the rest of what was read
+	}
+	var encoded [][]byte
+	var others int64
+	if m.PB, encoded, others, err = splitManifest(body, v.where, pos+4); err != nil {
 		return nil, err
 	}
 	if inside := m.PB.GetVersion(); inside != ref.Version {
@@ -94,11 +102,18 @@ func (d *Dataset) parseManifest(v *view, ref VersionRef) (*Manifest, error) {
 	m.Warnings = append(m.Warnings, FlagFindings(m.PB.GetReaderFeatureFlags(), m.PB.GetWriterFeatureFlags())...)
 	m.checkStructure()
 	var warnings []string
-	m.fragments, m.live, warnings = makeFragments(m.PB.GetFragments())
+	m.fragments, m.live, warnings = makeFragments(encoded)
 	m.Warnings = append(m.Warnings, warnings...)
 	v.findTransaction(m, pos)
 	if err := v.indexSection(m, pos, d.opt.MaxManifestBytes); err != nil {
 		return nil, err
+	}
+	m.memory = 4096 + 12*others
+	if len(encoded) > 0 {
+		m.memory += int64(len(body)) + fragmentCost*int64(len(encoded))
+	}
+	for _, x := range m.Indices {
+		m.memory += 1024 + 2*int64(proto.Size(x.PB))
 	}
 	return m, nil
 }
@@ -198,6 +213,9 @@ func (v *view) manifestBody(pos, limit int64) ([]byte, error) {
 		lo := int64(0)
 		if pos > prefixBytes {
 			lo = pos
+		}
+		if v.size-lo > joinBytes {
+			v.from, v.buf = v.size, nil // joining would take the memory of both
 		}
 		b, err := v.read(lo, v.size)
 		if err != nil {

@@ -225,7 +225,7 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 	}
 	for what, b := range map[string][]byte{
 		"manifest": got.PB.ProtoReflect().GetUnknown(),
-		"fragment": got.Fragments()[0].PB.ProtoReflect().GetUnknown(),
+		"fragment": got.Fragments()[0].Message().ProtoReflect().GetUnknown(),
 		"index":    got.Indices[0].PB.ProtoReflect().GetUnknown(),
 	} {
 		if !bytes.Equal(b, extra) {

@@ -60,10 +60,6 @@ func BuildManifest(m *dataset.Manifest, entries []Entry, names DataNames, front 
 	}
 	out.TransactionFile, out.TransactionSection, out.TransactionSectionDeprecated = nil, nil, nil
 	out.IndexSection, out.BasePaths, out.Branch = nil, nil, nil
-	out.Fragments = make([]*pb.DataFragment, len(m.PB.GetFragments()))
-	for i, f := range m.PB.GetFragments() {
-		out.Fragments[i] = withoutBases(f, names)
-	}
 	file := slices.Clone(front)
 	if len(entries) > 0 {
 		section := &pb.IndexSection{}
@@ -81,7 +77,7 @@ func BuildManifest(m *dataset.Manifest, entries []Entry, names DataNames, front 
 		}
 	}
 	pos := len(file)
-	file, err := appendSection(file, out)
+	file, err := appendManifest(file, out, m.Fragments(), names)
 	if err != nil {
 		return nil, fault.Wrap(op, m.Path(), err)
 	}
@@ -121,41 +117,75 @@ func shallow(dst, src proto.Message) {
 	d.SetUnknown(s.GetUnknown())
 }
 
-// withoutBases clears the base ids of a fragment and gives its files their names; a fragment without either is shared.
-func withoutBases(f *pb.DataFragment, names DataNames) *pb.DataFragment {
-	change := f.GetDeletionFile() != nil && f.GetDeletionFile().BaseId != nil
-	for _, d := range dataFiles(f) {
-		change = change || d.BaseId != nil || names[d] != ""
+// withoutBases returns the encoded fragment with base ids cleared and files renamed; one without either as it is.
+func withoutBases(f *dataset.Fragment, names DataNames) ([]byte, error) {
+	d := f.DeletionFile()
+	change := d != nil && d.BaseId != nil
+	for d := range dataFiles(f) {
+		change = change || d.BaseId != nil || names.other(d) != ""
 	}
 	if !change {
-		return f
+		return f.Encoded(), nil
 	}
-	c := proto.Clone(f).(*pb.DataFragment)
-	to := dataFiles(c)
-	for i, d := range dataFiles(f) {
-		to[i].BaseId = nil
-		if n := names[d]; n != "" {
-			to[i].Path = proto.String(n)
+	c := f.Message()
+	files := slices.Clone(c.GetFiles())
+	for _, o := range c.GetOverlays() {
+		files = append(files, o.GetDataFile())
+	}
+	for _, d := range files {
+		if d == nil {
+			continue
 		}
+		if n := names.other(d); n != "" {
+			d.Path = proto.String(n)
+		}
+		d.BaseId = nil
 	}
 	if c.GetDeletionFile() != nil {
 		c.DeletionFile.BaseId = nil
 	}
-	return c
+	return proto.MarshalOptions{Deterministic: true}.Marshal(c)
 }
 
-// dataFiles are the data files of a fragment, those of overlays included.
-func dataFiles(f *pb.DataFragment) []*pb.DataFile {
-	if len(f.GetOverlays()) == 0 {
-		return f.GetFiles()
+// fragmentTag begins each fragment in the Manifest message: field 2, length-delimited.
+const fragmentTag = 2<<3 | 2
+
+// appendManifest appends the manifest's message with its length before it. The fragments are taken over one by one, in
+// the place of their field.
+func appendManifest(file []byte, out *pb.Manifest, frags []*dataset.Fragment, names DataNames) ([]byte, error) {
+	const op = "indexfile.BuildManifest"
+	schema := &pb.Manifest{Fields: out.Fields}
+	out.Fields = nil
+	size := proto.Size(schema) + proto.Size(out)
+	for _, f := range frags {
+		size += len(f.Encoded()) + 6
 	}
-	out := slices.Clone(f.GetFiles())
-	for _, o := range f.GetOverlays() {
-		if o.GetDataFile() != nil {
-			out = append(out, o.GetDataFile())
+	start := len(file)
+	file = append(slices.Grow(file, size+24), 0, 0, 0, 0)
+	opt := proto.MarshalOptions{Deterministic: true}
+	file, err := opt.MarshalAppend(file, schema)
+	for _, f := range frags {
+		var b []byte
+		if err != nil {
+			break
+		}
+		if b, err = withoutBases(f, names); err == nil {
+			file = binary.AppendUvarint(append(file, fragmentTag), uint64(len(b)))
+			file = append(file, b...)
 		}
 	}
-	return out
+	if err == nil {
+		file, err = opt.MarshalAppend(file, out)
+	}
+	if err != nil {
+		return nil, fault.New(op, "", fault.Corrupt, "%w", err)
+	}
+	n := len(file) - start - 4
+	if uint64(n) > 1<<32-1 {
+		return nil, fault.New(op, "", fault.TooLarge, "a message of %d bytes, the limit is 2^32 - 1", n)
+	}
+	binary.LittleEndian.PutUint32(file[start:], uint32(n))
+	return file, nil
 }
 
 // appendSection appends a message with its length before it.

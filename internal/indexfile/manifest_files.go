@@ -1,6 +1,7 @@
 package indexfile
 
 import (
+	"iter"
 	"sort"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ type (
 
 // DataNames gives other names, relative to data/, to data files of a remapped dataset; those that keep theirs are not
 // in it.
-type DataNames map[*pb.DataFile]string
+type DataNames map[dataKey]string
 
 // dataKey is a data file as the manifest names it: a path below a base.
 type dataKey struct {
@@ -27,45 +28,53 @@ type dataKey struct {
 	path string
 }
 
+func keyOf(d *pb.DataFile) dataKey {
+	k := dataKey{-1, d.GetPath()}
+	if d.BaseId != nil {
+		k.base = int64(d.GetBaseId())
+	}
+	return k
+}
+
+// other is the name that a data file gets, "" if it keeps its own.
+func (n DataNames) other(d *pb.DataFile) string {
+	if len(n) == 0 {
+		return ""
+	}
+	return n[keyOf(d)]
+}
+
 // NameData finds the data files that cannot keep their names below one data/ directory: of two bases with a file of the
 // same name the second in manifest order gets another one, and so does a path that leads out of the directory. Where the
 // manifest has no bases and no such path, it is empty.
 func NameData(m *dataset.Manifest) DataNames {
 	names := DataNames{}
-	var bases bool
-	for _, f := range m.PB.GetFragments() {
-		for _, d := range dataFiles(f) {
-			if bases = bases || d.BaseId != nil; !plainPath(d.GetPath()) {
-				names[d] = "" // decided below
-			}
+	bases, odd := false, false
+	for _, f := range m.Fragments() {
+		for d := range dataFiles(f) {
+			bases, odd = bases || d.BaseId != nil, odd || !plainPath(d.GetPath())
 		}
 	}
-	if !bases && len(names) == 0 {
+	if !bases && !odd {
 		return names
 	}
 	taken := map[string]bool{}
-	given := map[dataKey]string{}
+	given := map[dataKey]bool{}
 	for pass := range 2 { // plain names first, so that no invented one takes theirs
-		for _, f := range m.PB.GetFragments() {
-			for _, d := range dataFiles(f) {
-				k := dataKey{-1, d.GetPath()}
-				if d.BaseId != nil {
-					k.base = int64(d.GetBaseId())
-				}
-				name, known := given[k]
+		for _, f := range m.Fragments() {
+			for d := range dataFiles(f) {
+				k := keyOf(d)
+				name := k.path
 				switch {
-				case known:
-				case pass == 0 && plainPath(k.path) && !taken[k.path]:
-					name = k.path
-				case pass == 0:
+				case given[k]:
 					continue
-				default:
+				case pass == 0 && (!plainPath(k.path) || taken[k.path]):
+					continue
+				case pass == 1:
 					name = freeName(k, taken)
+					names[k] = name
 				}
-				taken[name], given[k] = true, name
-				if name != k.path {
-					names[d] = name
-				}
+				taken[name], given[k] = true, true
 			}
 		}
 	}
@@ -100,13 +109,38 @@ func freeName(k dataKey, taken map[string]bool) string {
 }
 
 // Kept is a file of a remapped dataset that is one of the original's, byte for byte: a data file, a deletion file, or a
-// file that a fragment names by its path below the root. Just one of Data, Fragment and External is set.
+// file that a fragment names by its path below the root.
 type Kept struct {
-	Path     string // relative to the remapped dataset's root
-	Size     uint64 // as recorded, in bytes; 0 = unknown
-	Data     *pb.DataFile
-	Deletion *dataset.Fragment
-	External string
+	Path string // relative to the remapped dataset's root
+	Size uint64 // as recorded, in bytes; 0 = unknown
+
+	of *dataset.Fragment
+	n  int32 // data file: its position among all of the fragment's; else one of the constants below
+}
+
+const (
+	keptDeletion = -1
+	keptExternal = -2
+)
+
+// Data is the data file, nil if it is another kind of file. It is decoded by each call.
+func (k *Kept) Data() *pb.DataFile {
+	n := int32(0)
+	for d := range dataFiles(k.of) {
+		if n == k.n {
+			return d
+		}
+		n++
+	}
+	return nil
+}
+
+// Deletion is the fragment whose deletion file it is, nil if it is another kind of file.
+func (k *Kept) Deletion() *dataset.Fragment {
+	if k.n != keptDeletion {
+		return nil
+	}
+	return k.of
 }
 
 // KeptFiles lists the files of a version that a remapped dataset has, in byte order of their paths, each once. Files
@@ -128,21 +162,23 @@ func KeptFiles(m *dataset.Manifest, names DataNames) []Kept {
 		out = append(out, k)
 	}
 	for _, f := range m.Fragments() {
-		for _, d := range dataFiles(f.PB) {
+		n := int32(0)
+		for d := range dataFiles(f) {
 			name := d.GetPath()
-			if n := names[d]; n != "" {
-				name = n
+			if other := names.other(d); other != "" {
+				name = other
 			}
-			add(Kept{Path: "data/" + name, Size: d.GetFileSizeBytes(), Data: d})
+			add(Kept{Path: "data/" + name, Size: d.GetFileSizeBytes(), of: f, n: n})
+			n++
 		}
-		if f.PB.GetDeletionFile() != nil {
+		if f.HasDeletionFile() {
 			if name, err := dataset.DeletionFileName(f); err == nil {
-				add(Kept{Path: "_deletions/" + name, Deletion: f})
+				add(Kept{Path: "_deletions/" + name, of: f, n: keptDeletion})
 			}
 		}
-		for _, x := range []*pb.ExternalFile{f.PB.GetExternalRowIds(), f.PB.GetExternalLastUpdatedAtVersions(), f.PB.GetExternalCreatedAtVersions()} {
-			if p := x.GetPath(); x != nil && plainPath(p) && !reserved(p) {
-				add(Kept{Path: p, External: p})
+		for _, p := range f.ExternalFiles() {
+			if plainPath(p) && !reserved(p) {
+				add(Kept{Path: p, of: f, n: keptExternal})
 			}
 		}
 	}
@@ -161,4 +197,20 @@ func KeptFiles(m *dataset.Manifest, names DataNames) []Kept {
 func reserved(p string) bool {
 	first, _, _ := strings.Cut(p, "/")
 	return first == "_versions" || first == "_indices"
+}
+
+// dataFiles decodes the data files of a fragment one after the other, those of overlays last.
+func dataFiles(f *dataset.Fragment) iter.Seq[*pb.DataFile] {
+	return func(yield func(*pb.DataFile) bool) {
+		for _, d := range f.Files() {
+			if !yield(d) {
+				return
+			}
+		}
+		for _, o := range f.Overlays() {
+			if o.GetDataFile() != nil && !yield(o.GetDataFile()) {
+				return
+			}
+		}
+	}
 }

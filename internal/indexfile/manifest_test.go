@@ -2,8 +2,10 @@ package indexfile
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,10 +15,12 @@ import (
 
 	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/pb"
+	"github.com/frifs/frifs/internal/store/storetest"
 )
 
-// storedManifest is a manifest as if it had been read from version 7 of a table.
-func storedManifest(change func(*pb.Manifest)) *dataset.Manifest {
+// storedManifest is the manifest of version 7 of a table.
+func storedManifest(tb testing.TB, change func(*pb.Manifest)) *dataset.Manifest {
+	tb.Helper()
 	m := &pb.Manifest{
 		Version:            proto.Uint64(7),
 		ReaderFeatureFlags: proto.Uint64(1 | 2 | 16 | 512 | 1024),
@@ -36,7 +40,31 @@ func storedManifest(change func(*pb.Manifest)) *dataset.Manifest {
 	if change != nil {
 		change(m)
 	}
-	return &dataset.Manifest{Ref: dataset.VersionRef{Version: m.GetVersion()}, PB: m, Major: 0, Minor: 2}
+	b, err := proto.Marshal(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	file := append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...)
+	file = append(append(file, make([]byte, 8)...), "\x00\x00\x02\x00LANC"...) // the manifest is at 0
+	stored, err := openManifest(m.GetVersion(), file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return stored
+}
+
+// openManifest reads a manifest file as that of a version of a table.
+func openManifest(version uint64, file []byte) (*dataset.Manifest, error) {
+	ctx := context.Background()
+	ds, err := dataset.Open(ctx, storetest.NewMem(map[string][]byte{fmt.Sprintf("_versions/%d.manifest", version): file}), dataset.Options{CacheBytes: -1})
+	if err != nil {
+		return nil, err
+	}
+	l, err := ds.Versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ds.Manifest(ctx, l.Versions[0])
 }
 
 func storedIndex(name string, bitmap *roaring.Bitmap) *dataset.Index {
@@ -81,7 +109,7 @@ func parts(t *testing.T, file []byte) (*pb.Manifest, *pb.IndexSection) {
 }
 
 func TestBuildManifest(t *testing.T) {
-	stored := storedManifest(func(m *pb.Manifest) { m.ProtoReflect().SetUnknown([]byte{0xC2, 0x3E, 0x01, 'x'}) }) // field 1000
+	stored := storedManifest(t, func(m *pb.Manifest) { m.ProtoReflect().SetUnknown([]byte{0xC2, 0x3E, 0x01, 'x'}) }) // field 1000
 	before := proto.Clone(stored.PB)
 	ix := storedIndex("id_idx", roaring.BitmapOf(0, 1))
 	e := Entry{Index: ix, UUID: [16]byte{1, 2, 3}, Covered: roaring.BitmapOf(6), Placeholders: true, Files: []StoredFile{{"page_data.lance", 123}, {"page_lookup.lance", 4}}}
@@ -128,7 +156,7 @@ func TestBuildManifest(t *testing.T) {
 // TestBuildManifestGolden fixes the bytes for a small table: they must not change between releases without a new
 // remapRevision.
 func TestBuildManifestGolden(t *testing.T) {
-	stored := storedManifest(func(m *pb.Manifest) {
+	stored := storedManifest(t, func(m *pb.Manifest) {
 		m.Fragments = m.GetFragments()[1:]
 		m.Config = map[string]string{"k": "v"}
 	})
@@ -211,13 +239,13 @@ func TestNameData(t *testing.T) {
 		{"a path that leads out", []*pb.DataFile{file("../../etc/passwd", -1), file("", 1), file("x//y", -1)}, []string{"base-invalid.lance", "base1-invalid.lance", "base-2-invalid.lance"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := storedManifest(func(m *pb.Manifest) {
+			m := storedManifest(t, func(m *pb.Manifest) {
 				m.Fragments = []*pb.DataFragment{{Files: c.files[:1]}, {Files: c.files[1:], Overlays: []*pb.DataOverlayFile{{}}}}
 			})
 			names := NameData(m)
 			var got []string
 			for _, f := range c.files {
-				n := names[f]
+				n := names.other(f)
 				if n == "" {
 					n = f.GetPath()
 				}
@@ -241,7 +269,7 @@ func TestNewUUID(t *testing.T) {
 		change string
 	}
 	mk := func(change string, f func(*input)) input {
-		in := input{storedManifest(nil), storedIndex("i", roaring.BitmapOf(1)), roaring.BitmapOf(4), 0, Seed{History: []byte{1}, Options: "o"}, change}
+		in := input{storedManifest(t, nil), storedIndex("i", roaring.BitmapOf(1)), roaring.BitmapOf(4), 0, Seed{History: []byte{1}, Options: "o"}, change}
 		if f != nil {
 			f(&in)
 		}
@@ -251,10 +279,16 @@ func TestNewUUID(t *testing.T) {
 	seen := map[[16]byte]string{}
 	for _, in := range []input{
 		mk("nothing", nil),
-		mk("version", func(in *input) { in.m = storedManifest(func(m *pb.Manifest) { m.Version = proto.Uint64(8) }) }),
-		mk("fragment id", func(in *input) { in.m.PB.Fragments[0].Id = proto.Uint64(5) }),
-		mk("rows", func(in *input) { in.m.PB.Fragments[0].PhysicalRows = proto.Uint64(11) }),
-		mk("deletions", func(in *input) { in.m.PB.Fragments[0].DeletionFile.Id = proto.Uint64(10) }),
+		mk("version", func(in *input) { in.m = storedManifest(t, func(m *pb.Manifest) { m.Version = proto.Uint64(8) }) }),
+		mk("fragment id", func(in *input) {
+			in.m = storedManifest(t, func(m *pb.Manifest) { m.Fragments[0].Id = proto.Uint64(5) })
+		}),
+		mk("rows", func(in *input) {
+			in.m = storedManifest(t, func(m *pb.Manifest) { m.Fragments[0].PhysicalRows = proto.Uint64(11) })
+		}),
+		mk("deletions", func(in *input) {
+			in.m = storedManifest(t, func(m *pb.Manifest) { m.Fragments[0].DeletionFile.Id = proto.Uint64(10) })
+		}),
 		mk("stored uuid", func(in *input) { in.ix.PB.Uuid.Uuid[3]++ }),
 		mk("stored bitmap", func(in *input) { in.ix.PB.FragmentBitmap[8]++ }),
 		mk("coverage", func(in *input) { in.cov = roaring.BitmapOf(6) }),
@@ -275,7 +309,10 @@ func TestNewUUID(t *testing.T) {
 		}
 	}
 	moved := mk("base", func(in *input) {
-		in.m.PB.Fragments[0].DeletionFile.BaseId, in.m.PB.BasePaths[0].Path, in.ix.PB.BaseId = nil, proto.String("/moved"), nil
+		in.m = storedManifest(t, func(m *pb.Manifest) {
+			m.Fragments[0].DeletionFile.BaseId, m.BasePaths[0].Path = nil, proto.String("/moved")
+		})
+		in.ix.PB.BaseId = nil
 	})
 	if got := moved.seed.NewUUID(moved.m, moved.ix, moved.cov, 0); seen[got] != "nothing" {
 		t.Errorf("where files lie changes the uuid")

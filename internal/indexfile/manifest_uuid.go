@@ -55,13 +55,13 @@ func number(h hash.Hash, n uint64) {
 // FragmentsDigest names the fragments of a version: ids, rows and deletion files. Where their files lie does not matter.
 func FragmentsDigest(m *dataset.Manifest) []byte {
 	h := sha256.New()
-	for _, f := range m.PB.GetFragments() {
-		d := f.GetDeletionFile()
+	for _, f := range m.Fragments() {
+		d := f.DeletionFile()
 		has := uint64(0)
 		if d != nil {
 			has = 1
 		}
-		for _, n := range [...]uint64{f.GetId(), f.GetPhysicalRows(), has, uint64(d.GetFileType()), d.GetReadVersion(), d.GetId(), d.GetNumDeletedRows()} {
+		for _, n := range [...]uint64{f.RecordedID(), f.RecordedRows(), has, uint64(d.GetFileType()), d.GetReadVersion(), d.GetId(), d.GetNumDeletedRows()} {
 			number(h, n)
 		}
 	}
