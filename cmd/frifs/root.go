@@ -40,7 +40,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("frifs {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newMountCmd(), newUmountCmd(),
+		newMountCmd(), newUmountCmd(), newServeCmd(),
 		newLsCmd(), newCatCmd(), newStatCmd(), newTreeCmd(), newExportCmd(),
 		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(),
 		newCacheCmd(), newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
