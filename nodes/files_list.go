@@ -17,15 +17,17 @@ const (
 	fileTransaction
 	fileData
 	fileOverlay
+	fileBlobDir // the directory with the blobs of a data file, where it has some
 	fileDeletion
 	fileIndex
 	fileIndexDir // the directory of an index whose files are not recorded
 	fileDetails
 	fileRowMap
+	fileManagedBlobs // the directory with blobs that many versions share
 )
 
 func (k fileKind) String() string {
-	return [...]string{"manifest", "transaction", "data", "overlay", "deletion", "index", "index_directory", "fri_details", "row_map"}[k]
+	return [...]string{"manifest", "transaction", "data", "overlay", "blob_directory", "deletion", "index", "index_directory", "fri_details", "row_map", "managed_blob_directory"}[k]
 }
 
 // fileItem names one file of a version by its place in the manifest or the history: item b of object a.
@@ -72,9 +74,16 @@ func (n version) fileList(ctx context.Context) (*fileList, error) {
 	if l.m.PB.GetTransactionFile() != "" {
 		add(fileTransaction, 0, 0)
 	}
+	blobs := l.m.BlobFields()
 	for i, fr := range l.m.Fragments() {
 		for k := range fr.NumFiles() {
 			add(fileData, i, k)
+			if blobs == nil {
+				continue
+			}
+			if d := fr.File(k); hasSidecars(d, blobs) {
+				add(fileBlobDir, i, k)
+			}
 		}
 		for k := range fr.NumOverlays() {
 			add(fileOverlay, i, k)
@@ -96,6 +105,9 @@ func (n version) fileList(ctx context.Context) (*fileList, error) {
 	}
 	if l.fri.content.External != nil {
 		add(fileDetails, 0, 0)
+	}
+	if l.managedBlobs() {
+		add(fileManagedBlobs, 0, 0)
 	}
 	for i, t := range h.h.Transitions {
 		if t.Usable() && t.Partition != nil {
@@ -169,6 +181,15 @@ func (f *fileList) place(i int) place {
 		}
 		recorded(d.GetFileSizeBytes())
 		f.under(&p, d.BaseId, "data/"+d.GetPath(), d.GetPath())
+	case fileBlobDir:
+		fr := f.l.m.Fragments()[it.a]
+		id := fr.RecordedID()
+		p.fragment = &id
+		d := fr.File(int(it.b))
+		dir, _ := dataset.Sidecars(d.GetPath(), d, f.l.m.BlobFields())
+		f.under(&p, d.BaseId, "data/"+dir, dir)
+	case fileManagedBlobs:
+		f.under(&p, nil, dataset.ManagedBlobsDir, "")
 	case fileDeletion:
 		fr := f.l.m.Fragments()[it.a]
 		id := fr.RecordedID()

@@ -48,7 +48,9 @@ func (n version) scanFilesJSON(ctx context.Context) (*document, error) {
 	for i, g := range got {
 		p := f.place(i)
 		if !g.present {
-			missing++
+			if !f.items[i].kind.optional() {
+				missing++
+			}
 		} else if p.size != nil && *p.size != uint64(g.size) && f.items[i].kind != fileIndexDir {
 			differ++
 		}
@@ -87,11 +89,15 @@ func look(ctx context.Context, k fileKind, p place) found {
 	if p.err != nil {
 		return found{err: p.err}
 	}
-	if k == fileIndexDir {
+	if k == fileIndexDir || k.optional() {
 		files, err := listFiles(ctx, p.store, p.path)
 		g := found{present: err == nil && len(files) > 0, err: err}
 		for _, o := range files {
 			g.size += o.Size
+		}
+		if k.optional() && (err == nil || fault.Is(err, fault.NotFound)) {
+			g.err = nil
+			return g
 		}
 		if err == nil && len(files) == 0 {
 			g.err = fault.New("nodes.ScanFiles", p.uri, fault.NotFound, "the directory is empty")

@@ -37,9 +37,12 @@ func (n version) keptListing(ctx context.Context, l *loaded, sub string) (*listi
 			continue
 		}
 		last = name
-		if deeper {
+		switch {
+		case deeper:
 			out.add(name, n.keptDir(l, sub+name+"/"))
-		} else {
+		case files[i].Sidecars():
+			out.add(name, n.sidecarDir(l, &files[i]))
+		default:
 			out.add(name, n.keptFile(l, &files[i]))
 		}
 	}
@@ -68,6 +71,9 @@ func (n version) keptDir(l *loaded, sub string) *dir {
 		full := sub + name
 		i := sort.Search(len(files), func(i int) bool { return files[i].Path >= full })
 		if i < len(files) && files[i].Path == full {
+			if files[i].Sidecars() {
+				return n.sidecarDir(l, &files[i]), nil
+			}
 			return n.keptFile(l, &files[i]), nil
 		}
 		i = sort.Search(len(files), func(i int) bool { return files[i].Path >= full+"/" })

@@ -4,6 +4,8 @@ import (
 	"context"
 	"path"
 	"strings"
+
+	"github.com/frifs/frifs/internal/dataset"
 )
 
 // Permission bits below remapped.lance: a copy of it can be used.
@@ -29,6 +31,9 @@ func (n version) lanceDir(l *loaded) *dir {
 			return nil, err
 		}
 		out.add("_versions", n.lanceVersions(l))
+		if l.managedBlobs() {
+			out.add(dataset.ManagedBlobsDir, n.managedBlobDir(l))
+		}
 		if n.lanceMayIndex(l) {
 			out.add("_indices", n.lanceIndices(l))
 		}

@@ -41,10 +41,13 @@ func (e *Entry) bitmap() ([]byte, error) {
 }
 
 // Flags that go with what a remapped dataset does not have: the FRI, and bases.
-const goneFlags = dataset.FlagReuseIndex | 1<<9 | 1<<4
+const (
+	flagBases = 1 << 4
+	goneFlags = dataset.FlagReuseIndex | 1<<9
+)
 
-// BuildManifest makes the manifest file of a remapped dataset: that of m without FRI, bases, branch and transaction, with
-// the given index entries in their order, and the given names for data files. front is what the stored file has before
+// BuildManifest makes the manifest file of a remapped dataset: that of m without FRI, bases (but where blobs may
+// name them), branch and transaction, with the given index entries in their order, and the given names for data files. front is what the stored file has before
 // its sections (dictionary pages of old storage), at most as much as the stored file has; usually nil. The bytes depend
 // on the arguments alone (docs/FORMAT.md, "Remapped datasets").
 func BuildManifest(m *dataset.Manifest, entries []Entry, names DataNames, front []byte) ([]byte, error) {
@@ -52,14 +55,20 @@ func BuildManifest(m *dataset.Manifest, entries []Entry, names DataNames, front 
 	out := &pb.Manifest{}
 	shallow(out, m.PB)
 	out.Version = proto.Uint64(m.Version())
+	gone := uint64(goneFlags | flagBases)
+	if m.BlobFields() == nil {
+		out.BasePaths = nil
+	} else {
+		gone = goneFlags // blobs outside of the table name their bases by id
+	}
 	if m.PB.ReaderFeatureFlags != nil {
-		out.ReaderFeatureFlags = proto.Uint64(m.PB.GetReaderFeatureFlags() &^ goneFlags)
+		out.ReaderFeatureFlags = proto.Uint64(m.PB.GetReaderFeatureFlags() &^ gone)
 	}
 	if m.PB.WriterFeatureFlags != nil {
-		out.WriterFeatureFlags = proto.Uint64(m.PB.GetWriterFeatureFlags() &^ goneFlags)
+		out.WriterFeatureFlags = proto.Uint64(m.PB.GetWriterFeatureFlags() &^ gone)
 	}
 	out.TransactionFile, out.TransactionSection, out.TransactionSectionDeprecated = nil, nil, nil
-	out.IndexSection, out.BasePaths, out.Branch = nil, nil, nil
+	out.IndexSection, out.Branch = nil, nil
 	file := slices.Clone(front)
 	if len(entries) > 0 {
 		section := &pb.IndexSection{}

@@ -109,14 +109,19 @@ func freeName(k dataKey, taken map[string]bool) string {
 }
 
 // Kept is a file of a remapped dataset that is one of the original's, byte for byte: a data file, a deletion file, or a
-// file that a fragment names by its path below the root.
+// file that a fragment names by its path below the root. Or it is a directory of such files, which the manifest does not
+// name: the one with the blobs of a data file.
 type Kept struct {
 	Path string // relative to the remapped dataset's root
 	Size uint64 // as recorded, in bytes; 0 = unknown
 
-	of *dataset.Fragment
-	n  int32 // data file: its position among all of the fragment's; else one of the constants below
+	of       *dataset.Fragment
+	n        int32 // data file: its position among all of the fragment's; else one of the constants below
+	sidecars bool
 }
+
+// Sidecars reports whether it is the directory with the blobs of the data file Data, which may have none.
+func (k *Kept) Sidecars() bool { return k.sidecars }
 
 const (
 	keptDeletion = -1
@@ -161,6 +166,7 @@ func KeptFiles(m *dataset.Manifest, names DataNames) []Kept {
 		}
 		out = append(out, k)
 	}
+	blobs := m.BlobFields()
 	for _, f := range m.Fragments() {
 		n := int32(0)
 		for d := range dataFiles(f) {
@@ -169,6 +175,9 @@ func KeptFiles(m *dataset.Manifest, names DataNames) []Kept {
 				name = other
 			}
 			add(Kept{Path: "data/" + name, Size: d.GetFileSizeBytes(), of: f, n: n})
+			if dir, ok := dataset.Sidecars(name, d, blobs); ok {
+				add(Kept{Path: "data/" + dir, of: f, n: n, sidecars: true})
+			}
 			n++
 		}
 		if f.HasDeletionFile() {
