@@ -138,6 +138,9 @@ func (d *dirInode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 	}
 	ch, stable := m.child(ctx, d, name, node, attr)
 	m.fillEntry(out, attr, volatile, stable)
+	if t, ok := node.(nodes.Transient); ok && t.Transient() {
+		out.SetEntryTimeout(0)
+	}
 	return ch, 0
 }
 

@@ -169,6 +169,10 @@ func (h *fileHandle) read(ctx context.Context, want int, off int64) (*buffer, er
 		// Never short before the end: the kernel would shrink the file for good.
 		err = fault.New("fs.read", "", fault.Corrupt, "%d of %d bytes at offset %d; the size is %d", got, want, off, h.size)
 	}
+	if fault.Is(err, fault.NotFound) {
+		// It was there when the file was opened.
+		err = fault.New("fs.read", "", fault.Stale, "%w", err)
+	}
 	if err != nil {
 		buf.Done()
 		m.memory.read(key, off, want, max(got, 0), err)

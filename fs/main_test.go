@@ -50,8 +50,10 @@ func serveFake(mp string) int {
 		opt.VolatileTimeout = d
 	}
 	sig := make(chan os.Signal, 4)
-	signal.Notify(sig, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
-	srv, err := Mount(context.Background(), fakeTree(), mp, opt)
+	signal.Notify(sig, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	tree := fakeTree()
+	moving := addMoving(tree)
+	srv, err := Mount(context.Background(), tree, mp, opt)
 	if err != nil {
 		fmt.Println("error:", err)
 		return 1
@@ -65,6 +67,8 @@ func serveFake(mp string) int {
 			switch s {
 			case syscall.SIGHUP:
 				srv.Refresh()
+			case syscall.SIGUSR2:
+				srv.Invalidate(moving.next()...)
 			case syscall.SIGUSR1:
 				fmt.Printf("stats %+v\n", srv.Stats())
 			default:

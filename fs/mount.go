@@ -159,7 +159,7 @@ type Server struct {
 	cancel     context.CancelFunc
 	stop       chan struct{} // ends the notifiers
 	done       chan struct{} // closed when the kernel has let go
-	notify     chan notice
+	notices    *notices
 }
 
 // Mount mounts root at mountpoint and serves it until it is unmounted. The mountpoint is checked first
@@ -188,7 +188,7 @@ func Mount(ctx context.Context, root nodes.Dir, mountpoint string, opt Options) 
 	m.backing.server = fs
 	s := &Server{
 		m: m, fuse: fs, mountpoint: abs, cancel: cancel,
-		stop: make(chan struct{}), done: make(chan struct{}), notify: make(chan notice, 64),
+		stop: make(chan struct{}), done: make(chan struct{}), notices: newNotices(),
 	}
 	var notifiers sync.WaitGroup
 	notifiers.Go(func() {
@@ -224,6 +224,7 @@ type Stats struct {
 	Running   int // requests at work
 	Abandoned int // workers that went on past the end of their request
 	Stalls    int // requests answered at the end of their time without their worker, since the start
+	Notices   int // names that the kernel had and was told to look up again, since the start
 	Passed    int // opens that the kernel was left to read by itself, since the start
 }
 
@@ -239,5 +240,6 @@ func (s *Server) Stats() Stats {
 		Abandoned: int(s.m.runner.abandoned.Load()),
 		Stalls:    int(s.m.runner.stalls.Load()),
 		Passed:    int(s.m.backing.passed.Load()),
+		Notices:   s.notices.count(0),
 	}
 }

@@ -77,6 +77,13 @@ type File interface {
 	Open(ctx context.Context) (Handle, error)
 }
 
+// Name is a name in a directory of the tree ("" = the root). An empty Name.Name stands for all names in the directory.
+type Name struct{ Dir, Name string }
+
+// Transient is implemented by a node whose looking up does something, such as .frifs/refresh: the name must be looked up
+// again each time.
+type Transient interface{ Transient() bool }
+
 // Handle reads an open file. ReadAt fills p unless the end of the file is reached (then n < len(p) and a nil error);
 // it is safe for concurrent use.
 type Handle interface {
