@@ -1,14 +1,17 @@
 package lancefile
 
-// CellPages are the pages of a binary column that takes the place of the column of that number. A CellWriter makes them.
+// CellPages are the pages of a column that takes the place of the column of that number. A CellWriter or an ArrayWriter
+// makes them.
 type CellPages struct {
 	Column int
 	Pages  []CellPage
+	Items  *CellPages // of a column of lists: those of the items' column, whose rows are the items; else nil
 }
 
 // CellPage is a page of cells: its buffers, and how the file describes it.
 type CellPage struct {
 	Rows     uint64
+	first    uint64 // row of the file that it begins with
 	Buffers  []Piece
 	grammar  grammar
 	encoding []byte // Encoding message
@@ -25,7 +28,6 @@ func (c *CellPages) Rows() (n uint64) {
 // layCells lays the pages of a column of cells and returns its metadata.
 func (p *plan) layCells(x *CellPages) ([]byte, error) {
 	meta := columnMessage()
-	first := uint64(0)
 	for i, page := range x.Pages {
 		if page.grammar != p.grammar {
 			return nil, invalid("page %d of column %d was made for a file of another version", i, x.Column)
@@ -34,8 +36,7 @@ func (p *plan) layCells(x *CellPages) ([]byte, error) {
 		for _, b := range page.Buffers {
 			buffers = append(buffers, p.out.buffer(b))
 		}
-		meta = appendPage(meta, buffers, page.Rows, first, page.encoding)
-		first += page.Rows
+		meta = appendPage(meta, buffers, page.Rows, page.first, page.encoding)
 	}
 	return meta, nil
 }

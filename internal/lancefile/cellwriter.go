@@ -3,7 +3,6 @@ package lancefile
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"io"
 	"math"
 	"math/bits"
@@ -202,14 +201,14 @@ func (w *CellWriter) endPage() error {
 		return nil
 	}
 	total := w.pageBytes()
-	p := CellPage{Rows: uint64(len(w.ends)), grammar: w.grammar, encoding: w.kind.describe(w.grammar, uint64(len(w.ends)), total)}
-	data := w.piece(w.start, int64(total))
+	p := CellPage{Rows: uint64(len(w.ends)), first: w.written - uint64(len(w.ends)), grammar: w.grammar, encoding: w.kind.describe(w.grammar, uint64(len(w.ends)), total)}
+	data := sinkPiece(w.sink, w.start, int64(total))
 	at := w.sink.Size()
 	if w.grammar == grammarArray {
 		if err := w.appendWords(w.ends, 8, total+1); err != nil {
 			return err
 		}
-		p.Buffers = []Piece{w.piece(at, w.sink.Size()-at), data}
+		p.Buffers = []Piece{sinkPiece(w.sink, at, w.sink.Size()-at), data}
 	} else {
 		size := (bits.Len64(total) + 7) / 8
 		for size&(size-1) != 0 { // 1, 2, 4 or 8
@@ -221,7 +220,7 @@ func (w *CellWriter) endPage() error {
 		if err := w.appendWords(w.ends, size, 0); err != nil {
 			return err
 		}
-		p.Buffers = []Piece{data, w.piece(at, w.sink.Size()-at)}
+		p.Buffers = []Piece{data, sinkPiece(w.sink, at, w.sink.Size()-at)}
 	}
 	w.pages = append(w.pages, p)
 	w.start, w.ends = w.sink.Size(), w.ends[:0]
@@ -245,21 +244,6 @@ func (w *CellWriter) appendWords(v []uint64, size int, adjust uint64) error {
 		}
 	}
 	return w.sink.Append(b)
-}
-
-// piece is a range of the sink.
-func (w *CellWriter) piece(base, size int64) Piece {
-	sink := w.sink
-	return Piece{Size: size, Read: func(_ context.Context, p []byte, off int64) error {
-		n, err := sink.ReadAt(p, base+off)
-		if n == len(p) || (err != nil && !errors.Is(err, io.EOF)) {
-			if n == len(p) {
-				return nil
-			}
-			return err
-		}
-		return fault.New("lancefile.CellWriter", at(uint64(base+off)), fault.Unavailable, "the sink gives %d of %d bytes", n, len(p))
-	}}
 }
 
 // Finish ends the column. The pages read from the Sink, which must stay open as long as a file made of them is in use.

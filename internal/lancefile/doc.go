@@ -12,9 +12,9 @@
 // any nesting. They cover what official writers of 2.0, 2.1, 2.2 and both forms of 2.3 make, but for packed structs,
 // fixed-size lists of structs and blobs.
 //
-// Synthesise makes a file that differs from an original in some u64 columns, columns of cells, global buffers or bytes,
-// and is computed as it is read. Its size follows from the plan, and what is not named stays byte for byte
-// (docs/DESIGN.md, "Remapped index files"). CellWriter writes columns of cells for it.
+// Synthesise makes a file that differs from an original in some u64 columns, columns of cells, arrays of version 2.0,
+// global buffers or bytes, and is computed as it is read. Its size follows from the plan, and what is not named stays
+// byte for byte (docs/DESIGN.md, "Remapped index files"). CellWriter and ArrayWriter write columns for it.
 //
 // The package needs an io.ReaderAt and a size, starts no goroutines and logs nothing. Files and columns are safe for
 // concurrent use.

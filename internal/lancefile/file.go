@@ -26,6 +26,7 @@ type File struct {
 	treeOnce sync.Once // protects the making of tree and names
 	tree     []*field
 	names    []string // path of the field of each column
+	items    []bool   // whether the pages of each column count items of lists, if the version is 2.0
 }
 
 // Open reads and checks footer, tables and schema of a file of size bytes. Errors are fault.Corrupt for bytes that

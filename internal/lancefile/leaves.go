@@ -61,10 +61,11 @@ func (f *File) fieldTree() []*field {
 		for _, n := range f.tree {
 			number(n)
 		}
-		f.names = make([]string, next)
-		for _, n := range all {
+		f.names, f.items = make([]string, next), make([]bool, next)
+		for _, n := range all { // parents first
 			if n.column >= 0 {
 				f.names[n.column] = n.path
+				f.items[n.column] = n.parent != nil && (n.parent.list() || n.parent.column >= 0 && f.items[n.parent.column])
 			}
 		}
 	})
@@ -89,6 +90,16 @@ func (f *File) columnName(i int) string {
 		return f.names[i]
 	}
 	return ""
+}
+
+// countsItems reports whether the pages of a column count the items of lists: in a file of version 2.0 those of a field
+// within a list do, all others count rows of the file.
+func (f *File) countsItems(column int) bool {
+	if f.foot.version != V20 {
+		return false
+	}
+	f.fieldTree()
+	return column < len(f.items) && f.items[column]
 }
 
 // Leaves returns the fields that hold values, in schema order. Every list item and every struct member is one; a

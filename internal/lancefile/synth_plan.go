@@ -85,6 +85,12 @@ func (p *plan) checkEdit() error {
 			return invalid("%d cells for column %d of a file of %d rows", got, x.Column, f.Rows())
 		}
 		p.cells[x.Column] = x
+		if x.Items != nil {
+			if err := claim(x.Items.Column); err != nil {
+				return err
+			}
+			p.cells[x.Items.Column] = x.Items
+		}
 	}
 	for i, g := range e.Globals {
 		if i < 1 || i >= len(f.buffers) {

@@ -159,7 +159,7 @@ func (p *plan) survey(ctx context.Context) error {
 	kept := slices.Clone(f.buffers)
 	err := f.eachColumn(ctx, func(i int, meta []byte) error {
 		var rows uint64
-		flat, cells := p.flats[i], p.cells[i]
+		flat, cells, items := p.flats[i], p.cells[i], f.countsItems(i)
 		own, err := walkPages(meta, f.columns[i].off, func(off uint64, m pageMeta) error {
 			if err := g.add(off, m); err != nil {
 				return err
@@ -173,6 +173,9 @@ func (p *plan) survey(ctx context.Context) error {
 					return err
 				}
 			}
+			if items {
+				return nil
+			}
 			if rows += m.length; rows > f.Rows() || m.length > f.Rows() {
 				return corrupt(off, "the pages of column %d hold more than the %d rows of the file", i, f.Rows())
 			}
@@ -183,7 +186,7 @@ func (p *plan) survey(ctx context.Context) error {
 			return err
 		case flat == nil && cells == nil:
 			return p.keep(&kept, i, f.columns[i].off, own)
-		case rows != f.Rows():
+		case !items && rows != f.Rows():
 			return corrupt(f.columns[i].off, "the pages of column %d hold %d rows, the file %d", i, rows, f.Rows())
 		}
 		return nil
