@@ -79,7 +79,7 @@ func layoutOf(typ string, has func(name string) bool) *layout {
 	case "INVERTED":
 		if !has("metadata.lance") {
 			return &layout{3, []rule{
-				{"invert.lance", rolePostings, Reserialised, []string{"_rowid"}, newSetsFile},
+				{"invert.lance", rolePostings, Reserialised, []string{"_rowid"}, newPostingsFile},
 				{"docs.lance", roleDocs, Flat, []string{"_rowid"}, newFlatFile},
 				plain("tokens.lance"),
 			}}

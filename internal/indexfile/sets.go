@@ -29,11 +29,6 @@ func newSetsFile(ctx context.Context, f *File) (body, error) {
 	if f.lance == nil {
 		return nil, notThisForm(f)
 	}
-	if f.rule.role == rolePostings {
-		return nil, fault.New("indexfile.Open", f.Path, fault.Unsupported,
-			"postings of a full-text index without metadata.lance (seen: pylance 0.20) stand in the order of their row addresses, together with "+
-				"frequencies and positions, and are not put into another order; create the index anew to have it translated")
-	}
 	s := &setsFile{file: f.lance, name: f.rule.columns[0], format: addrset.Tree, rows: f.seg.Rows}
 	if f.rule.role == roleNGrams {
 		s.format = addrset.Treemap64

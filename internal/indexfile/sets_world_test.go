@@ -82,7 +82,13 @@ func (refusing) Resolve(context.Context, []fri.RowAddr, *Answers) error {
 // unpackSets unpacks the tables of testdata/sets.tar.zst (integration/py/make_sets.py made them, and their data files were left out) into a folder.
 func unpackSets(tb testing.TB) string {
 	tb.Helper()
-	r, err := os.Open(filepath.Join("testdata", "sets.tar.zst"))
+	return unpack(tb, "sets.tar.zst")
+}
+
+// unpack unpacks a file of testdata into a folder.
+func unpack(tb testing.TB, name string) string {
+	tb.Helper()
+	r, err := os.Open(filepath.Join("testdata", name))
 	noError(tb, err)
 	defer r.Close()
 	z, err := zstd.NewReader(r)
@@ -95,6 +101,9 @@ func unpackSets(tb testing.TB) string {
 			return dir
 		}
 		noError(tb, err)
+		if h.Typeflag == tar.TypeDir {
+			continue
+		}
 		path := filepath.Join(dir, filepath.FromSlash(h.Name))
 		noError(tb, os.MkdirAll(filepath.Dir(path), 0o755))
 		b, err := io.ReadAll(t)
