@@ -154,9 +154,9 @@ func (t *translated) translate(ctx context.Context, from uint64, dst []uint64) e
 	w.addrs = w.addrs[:0] // a failure may have left some
 	for len(dst) > 0 {
 		n := min(len(dst), pieceRows)
-		ordered, err := t.load(ctx, w, from, dst[:n])
-		if err == nil && !ordered && n < len(dst) {
-			_, err = t.load(ctx, w, from+uint64(n), dst[n:])
+		err := t.load(ctx, w, from, dst[:n])
+		if err == nil && n < len(dst) && !inOrder(w.addrs) {
+			err = t.load(ctx, w, from+uint64(n), dst[n:])
 			n = len(dst)
 		}
 		if err != nil {
@@ -171,22 +171,29 @@ func (t *translated) translate(ctx context.Context, from uint64, dst []uint64) e
 	return nil
 }
 
-// load reads rows from on, through dst, to the end of w.addrs, and reports whether most of them are in order.
-func (t *translated) load(ctx context.Context, w *batchWork, from uint64, dst []uint64) (ordered bool, err error) {
+// load reads rows from on, through dst, to the end of w.addrs.
+func (t *translated) load(ctx context.Context, w *batchWork, from uint64, dst []uint64) error {
 	if err := t.src.read(ctx, from, dst); err != nil {
-		return false, err
+		return err
 	}
 	n := len(w.addrs)
 	w.addrs = slices.Grow(w.addrs, len(dst))[:n+len(dst)]
-	jumps, last := 0, uint64(0)
 	for i, v := range dst {
 		w.addrs[n+i] = toAddr(v)
-		if v < last || v-last > pieceRows {
+	}
+	return nil
+}
+
+// inOrder reports whether most addresses come close after their predecessor, judged by a sample.
+func inOrder(addrs []fri.RowAddr) bool {
+	const step = 16
+	jumps := 0
+	for i := 1; i < len(addrs); i += step {
+		if addrs[i]-addrs[i-1] > pieceRows { // also where it is less
 			jumps++
 		}
-		last = v
 	}
-	return jumps <= len(dst)/16+1, nil
+	return jumps <= len(addrs)/(16*step)+1
 }
 
 // settle translates w.addrs, which stand in the rows from from on, into dst, and empties w.addrs.
@@ -197,12 +204,20 @@ func (t *translated) settle(ctx context.Context, w *batchWork, from uint64, dst 
 	if err := t.r.Resolve(ctx, addrs, &w.answers); err != nil {
 		return err
 	}
-	for i := range dst {
-		v := uint64(Placeholder(from + uint64(i)))
-		if w.answers.Keep(i) {
-			v = uint64(w.answers.New[i])
-		}
-		dst[i] = v
-	}
+	w.answers.put(from, dst)
 	return nil
+}
+
+// put writes what stands in the rows from from on: the address of an entry that keeps one, else the placeholder. It
+// has no branch for each, since which rows are gone is beyond the processor's guess.
+func (a *Answers) put(from uint64, dst []uint64) {
+	addrs, outcomes, covered := a.New[:len(dst)], a.Outcome[:len(dst)], a.Covered[:len(dst)]
+	for i := range dst {
+		keep := addressed(outcomes[i])
+		if !covered[i] {
+			keep = 0
+		}
+		gone := uint64(Placeholder(from + uint64(i)))
+		dst[i] = gone ^ (gone^uint64(addrs[i]))&-keep
+	}
 }

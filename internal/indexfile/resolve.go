@@ -50,14 +50,14 @@ func (a *Answers) Keep(i int) bool { return a.Covered[i] && a.Outcome[i].HasAddr
 type segmentResolver struct {
 	tr      *translate.Translator
 	live    translate.Live
-	covered *roaring.Bitmap
+	covered *fragments
 	rows    map[fri.FragID]uint64 // of the sources
 }
 
 // NewResolver returns the resolver of a segment: tr translates into the version, covered is the derived coverage of the
 // segment there, live tells row counts.
 func NewResolver(tr *translate.Translator, live translate.Live, covered *roaring.Bitmap) Resolver {
-	r := &segmentResolver{tr: tr, live: live, covered: covered, rows: map[fri.FragID]uint64{}}
+	r := &segmentResolver{tr: tr, live: live, covered: newFragments(covered), rows: map[fri.FragID]uint64{}}
 	for _, s := range tr.Sources() {
 		if s.Rows > 0 {
 			r.rows[s.Frag] = s.Rows
@@ -84,16 +84,88 @@ func (r *segmentResolver) Resolve(ctx context.Context, addrs []fri.RowAddr, a *A
 	if err := r.tr.Translate(ctx, addrs, &res); err != nil {
 		return err
 	}
-	last, in := ^uint64(0), false
-	for i, o := range a.Outcome {
-		if !o.HasAddress() {
-			a.Covered[i] = false
-			continue
-		}
-		if f := uint64(a.New[i].Frag()); f != last {
-			last, in = f, r.covered.Contains(uint32(f))
-		}
-		a.Covered[i] = in
+	for lo := 0; lo < len(addrs); lo += groupRows {
+		hi := min(lo+groupRows, len(addrs))
+		r.cover(a.New[lo:hi], a.Outcome[lo:hi], a.Covered[lo:hi])
 	}
 	return nil
+}
+
+// groupRows is how many answers are looked at together: mostly all of them are in the same fragment.
+const groupRows = 64
+
+// cover tells which of a few answers are covered.
+func (r *segmentResolver) cover(addrs []fri.RowAddr, outcomes []translate.Outcome, covered []bool) {
+	outcomes, covered = outcomes[:len(addrs)], covered[:len(addrs)]
+	if f, ok := together(addrs, outcomes); ok {
+		in := r.covered.Contains(f)
+		for i, o := range outcomes {
+			covered[i] = in && addressed(o) != 0
+		}
+		return
+	}
+	for i, o := range outcomes {
+		covered[i] = addressed(o) != 0 && r.covered.Contains(uint32(addrs[i]>>32))
+	}
+}
+
+// together reports whether all answers that have an address are in one fragment, and which. It is not inlined, to keep
+// its loop in registers.
+//
+//go:noinline
+func together(addrs []fri.RowAddr, outcomes []translate.Outcome) (uint32, bool) {
+	outcomes = outcomes[:len(addrs)]
+	k := 0
+	for k < len(outcomes) && addressed(outcomes[k]) == 0 {
+		k++
+	}
+	if k == len(addrs) {
+		return 0, true
+	}
+	f, other := addrs[k]>>32, fri.RowAddr(0)
+	for i, a := range addrs {
+		other |= (a>>32 ^ f) & -fri.RowAddr(addressed(outcomes[i]))
+	}
+	return uint32(f), other == 0
+}
+
+// addressed is 1 for an outcome that has an address, else 0: Outcome.HasAddress without a branch.
+func addressed(o translate.Outcome) uint64 {
+	const with = 1<<translate.Moved | 1<<translate.Same | 1<<translate.DeletedNow
+	return with >> (o & 63) & 1
+}
+
+// fragments is a set of fragment ids that is asked for each address.
+type fragments struct {
+	least uint32
+	bits  []uint64 // of the ids from least on
+	all   *roaring.Bitmap
+}
+
+// fragmentBits bounds the ids, from the least on, that a set has a bit for: 128 KiB.
+const fragmentBits = 1 << 20
+
+func newFragments(all *roaring.Bitmap) *fragments {
+	s := &fragments{all: all}
+	if all.IsEmpty() {
+		return s
+	}
+	s.least = all.Minimum()
+	s.bits = make([]uint64, (min(uint64(all.Maximum()-s.least)+1, fragmentBits)+63)/64)
+	for i := all.Iterator(); i.HasNext(); {
+		k := i.Next() - s.least
+		if k >= fragmentBits {
+			break
+		}
+		s.bits[k/64] |= 1 << (k % 64)
+	}
+	return s
+}
+
+func (s *fragments) Contains(f uint32) bool {
+	k := f - s.least
+	if k/64 < uint32(len(s.bits)) {
+		return s.bits[k/64]>>(k%64)&1 != 0
+	}
+	return f >= s.least && len(s.bits) == fragmentBits/64 && s.all.Contains(f)
 }
