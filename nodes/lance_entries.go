@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -52,7 +53,11 @@ func (n version) leftOut(l *loaded, ix *dataset.Index) (why error, silent bool) 
 		return fault.Wrap(op, "", ix.BitmapErr), false
 	case !coveringFits(l.m, ix):
 		return no(fault.Corrupt, "%s: covering_fields %v are no suffix of fields %v; Lance refuses the whole list of indices for that", label, ix.PB.GetCoveringFields(), ix.PB.GetFields())
-	case !l.fri.present():
+	}
+	if why := unreadable(l.m, ix); why != nil {
+		return fault.Wrap(op, l.m.Path(), why), false
+	}
+	if !l.fri.present() {
 		return nil, false
 	}
 	switch domain, reason := indexfile.Domain(l.m, ix); {
@@ -62,6 +67,39 @@ func (n version) leftOut(l *loaded, ix *dataset.Index) (why error, silent bool) 
 		return no(fault.Unsupported, "%s has no fragment_bitmap: which fragments it covered before the rewrites of the history is not known", label)
 	}
 	return nil, false
+}
+
+// unreadable says why Lance, meeting an entry, gives up more than that entry: it refuses the list of indices, every filter,
+// or the dataset.
+func unreadable(m *dataset.Manifest, ix *dataset.Index) error {
+	no := func(format string, args ...any) error {
+		return fault.New("index entry", fmt.Sprintf("%d (%q)", ix.Ordinal, ix.Name), fault.Corrupt, format, args...)
+	}
+	fields := ix.PB.GetFields()
+	switch {
+	case !utf8.ValidString(ix.Name):
+		return no("the name is no UTF-8, so Lance cannot open the dataset")
+	case ix.PB.GetIndexVersion() < 0:
+		return no("index_version %d: Lance fails on every filter", ix.PB.GetIndexVersion())
+	case len(fields) == 0:
+		return no("it names no field, so Lance cannot list the indices")
+	}
+	for _, id := range fields {
+		if _, ok := m.FieldPath(id); !ok {
+			return no("it names field %d, which the schema does not have: Lance fails on every filter", id)
+		}
+	}
+	for _, other := range m.IndicesNamed(ix.Name) {
+		switch {
+		case other == ix:
+			return nil
+		case other.UUID == ix.UUID:
+			return no("it stands in the index section more than once; the first one (entry %d) counts", other.Ordinal)
+		case !slices.Equal(other.PB.GetFields(), fields) || other.Type != ix.Type:
+			return no("entry %d has the same name, but other fields or another type: Lance refuses both; the first one counts", other.Ordinal)
+		}
+	}
+	return nil
 }
 
 // coveringFits reports whether an entry's covering fields are what Lance accepts beside its fields.

@@ -53,7 +53,7 @@ func (n version) inspect(ctx context.Context, l *loaded, h *history, e *lanceEnt
 	} else {
 		err = i.remapped(ctx, stored)
 	}
-	if err == nil && i.survey != nil && i.survey.Astray() {
+	if err == nil && i.survey != nil && i.survey.Suspect(i.claimed) {
 		err = i.whole(ctx, stored)
 	}
 	if err != nil {
@@ -149,8 +149,8 @@ func (i *inspection) look(ctx context.Context, path string, how indexfile.How) e
 	return i.survey.Sample(ctx, f, i.resolver)
 }
 
-// whole goes through the files of an entry with addresses that its bitmap cannot account for: a record was lost. What
-// has no entry at all is not covered.
+// whole goes through the files of an entry with addresses that its claim cannot account for: a record was lost, or the
+// bitmap lies. What the files do not prove is not covered.
 func (i *inspection) whole(ctx context.Context, stored []storedFile) error {
 	for _, f := range stored {
 		if how, err := i.seg.How(f.path); err != nil || how == indexfile.Verbatim {
@@ -166,10 +166,10 @@ func (i *inspection) whole(ctx context.Context, stored []storedFile) error {
 			return err
 		}
 	}
-	if missing := i.survey.Missing(i.claimed); !missing.IsEmpty() {
+	if missing := i.survey.Unproven(i.claimed, i.h.h); !missing.IsEmpty() {
 		i.gap(missing)
 		_ = i.n.t.failed("remap", i.n.path+"/"+lanceName+"/_indices/"+i.e.dir, fault.New("nodes.RemappedDataset", segmentName(i.e.ix), fault.Corrupt,
-			"the bitmap of index %q names %d fragments (%d, ...) of which its files hold no row: they hold addresses in fragments that are gone, and the record of where those went is lost; queries scan these fragments",
+			"index %q claims %d fragments (%d, ...) that its files do not prove: they hold addresses in fragments beside the claim, or that are gone without a record; queries scan these fragments",
 			i.e.ix.Name, missing.GetCardinality(), missing.Minimum()))
 	}
 	return nil

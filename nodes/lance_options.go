@@ -63,9 +63,12 @@ func newLeaveOuts(forReader string, omit []string) (leaveOuts, error) {
 		if name == "" {
 			return o, fault.New(op, "", fault.Invalid, "an empty name says of no index that it is to be left out")
 		}
-		o.names[name] = true
-		if typ := knownType(name); typ != "" {
-			o.types[typ] = true
+		// A name may hold a comma; a list of names is more likely.
+		for _, name := range append(strings.Split(name, ","), name) {
+			o.names[name] = true
+			if typ := knownType(name); typ != "" {
+				o.types[typ] = true
+			}
 		}
 	}
 	sorted := slices.Clone(omit)

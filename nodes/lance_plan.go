@@ -69,6 +69,7 @@ func (n version) lancePlan(ctx context.Context) (*lancePlan, error) {
 				claims.Lose(e.ix.Ordinal, f.gaps)
 			}
 		}
+		n.unshare(es.list, found, claims)
 		var entries []indexfile.Entry
 		named := map[string]bool{} // indices of which an entry names the placeholders' fragment
 		for i := range found {
@@ -103,6 +104,24 @@ func (n version) lancePlan(ctx context.Context) (*lancePlan, error) {
 		}
 		return &lancePlan{manifest: b}, int64(len(b)) + 256, n.steady(b)
 	})
+}
+
+// unshare gives up what entries of one name would still claim together: readers take it that a fragment's rows are all in
+// one of them, and answer twice or too little.
+func (n version) unshare(list []lanceEntry, found []inspected, claims *indexfile.Claims) {
+	members := map[string][]int{}
+	for i := range list {
+		if found[i].err == nil && !list[i].asStored && list[i].ix.Bitmap != nil {
+			members[list[i].ix.Name] = append(members[list[i].ix.Name], list[i].ix.Ordinal)
+		}
+	}
+	for name, ordinals := range members {
+		if lost := claims.Unshare(ordinals); !lost.IsEmpty() {
+			_ = n.t.failed("remap", n.path+"/"+lanceName, fault.New("nodes.RemappedDataset", "", fault.Corrupt,
+				"%d segments of index %q claim %d fragments (%d, ...) together; queries scan these fragments", len(ordinals), name,
+				lost.GetCardinality(), lost.Minimum()))
+		}
+	}
 }
 
 // steady checks that a manifest which is made again has the bytes of before: a name never comes to mean other content.

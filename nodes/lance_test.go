@@ -380,6 +380,11 @@ func TestRemappedDatasetOfOddEntries(t *testing.T) {
 	},
 		&pb.IndexMetadata{Uuid: id(1), Name: proto.String("good"), FragmentBitmap: bitmap, IndexDetails: details("NewIndexDetails"), Fields: []int32{0}},
 		&pb.IndexMetadata{Uuid: id(1), Name: proto.String("good"), FragmentBitmap: bitmap, IndexDetails: details("NewIndexDetails"), Fields: []int32{0}},
+		&pb.IndexMetadata{Uuid: id(8), Name: proto.String("good"), FragmentBitmap: bitmap, IndexDetails: details("BTreeIndexDetails"), Fields: []int32{0}},
+		&pb.IndexMetadata{Uuid: id(9), Name: proto.String("fieldless"), FragmentBitmap: bitmap, IndexDetails: details("NewIndexDetails")},
+		&pb.IndexMetadata{Uuid: id(10), Name: proto.String("no such field"), FragmentBitmap: bitmap, IndexDetails: details("NewIndexDetails"), Fields: []int32{77}},
+		&pb.IndexMetadata{Uuid: id(11), Name: proto.String("negative"), FragmentBitmap: bitmap, IndexDetails: details("NewIndexDetails"), Fields: []int32{0}, IndexVersion: proto.Int32(-1)},
+		&pb.IndexMetadata{Uuid: id(12), Name: proto.String("a\xff/b"), FragmentBitmap: bitmap, IndexDetails: details("NewIndexDetails"), Fields: []int32{0}},
 		&pb.IndexMetadata{Uuid: id(2), Name: proto.String("no files"), FragmentBitmap: bitmap, IndexDetails: details("BTreeIndexDetails"), Fields: []int32{0}},
 		&pb.IndexMetadata{Uuid: id(3), Name: proto.String("bad bitmap"), FragmentBitmap: []byte{1, 2}, IndexDetails: details("BTreeIndexDetails"), Fields: []int32{0}},
 		&pb.IndexMetadata{Uuid: &pb.UUID{Uuid: []byte{4}}, Name: proto.String("bad uuid"), FragmentBitmap: bitmap, Fields: []int32{0}},
@@ -398,14 +403,14 @@ func TestRemappedDatasetOfOddEntries(t *testing.T) {
 	}
 	tr := m.tree(nil)
 	got := remappedManifest(t, tr)
-	if len(got.Indices) != 2 || got.Indices[0].Name != "good" || got.Indices[0].UUID == got.Indices[1].UUID || !bytes.Equal(got.Indices[0].PB.GetFragmentBitmap(), bitmap) {
+	if len(got.Indices) != 1 || got.Indices[0].Name != "good" || !bytes.Equal(got.Indices[0].PB.GetFragmentBitmap(), bitmap) {
 		t.Fatalf("entries %v", got.PB)
 	}
-	if b, err := fs.ReadFile(FS(tr.Root()), "latest/remapped.lance/_indices/"+got.Indices[1].UUID+"/any"); err != nil || string(b) != "ok" {
+	if b, err := fs.ReadFile(FS(tr.Root()), "latest/remapped.lance/_indices/"+got.Indices[0].UUID+"/any"); err != nil || string(b) != "ok" {
 		t.Errorf("file of an index of unknown type: %q, %v", b, err)
 	}
 	errs := errorFiles(t, tr, "latest/ERROR.json")
-	for _, want := range []string{"03030303-", "04", "05050505-", "06060606-", "07070707-"} {
+	for _, want := range []string{"01010101-", "03030303-", "04", "05050505-", "06060606-", "07070707-", "08080808-", "09090909-", "0a0a0a0a-", "0b0b0b0b-", "0c0c0c0c-"} {
 		if !slices.ContainsFunc(errs, func(s string) bool { return strings.Contains(s, "instead of "+want) }) {
 			t.Errorf("ERROR.json does not name %s: %q", want, errs)
 		}
@@ -429,4 +434,37 @@ func TestRemappedDatasetOfOddEntries(t *testing.T) {
 	if _, err := f.Open(t.Context()); !fault.Is(err, fault.Stale) {
 		t.Errorf("a replaced data file opens: %v", err)
 	}
+}
+
+// TestRemappedDatasetClaimsOnce checks that two segments of one name that cover the same fragments both give them up, and
+// that a bitmap which names other live fragments than the files hold is not believed.
+func TestRemappedDatasetClaimsOnce(t *testing.T) {
+	claims := func(m *indexedTable, want ...[]uint32) {
+		t.Helper()
+		got := remappedManifest(t, m.tree(nil))
+		if len(got.Indices) != len(want) {
+			t.Fatalf("%d entries, want %d", len(got.Indices), len(want))
+		}
+		for i, w := range want {
+			bm := got.Indices[i].Bitmap.Clone()
+			bm.Remove(uint32(indexfile.PlaceholderFragment))
+			if !slices.Equal(bm.ToArray(), w) {
+				t.Errorf("entry %d claims %v, want %v", i, bm.ToArray(), w)
+			}
+		}
+	}
+	// A bitmap with a dead fragment, so that the entries are not taken as they are.
+	m := indexTable(t)
+	m.version(1, fragments(0, 1, 2, 3), m.entry(0, 1, 2, 3, 9))
+	claims(m, []uint32{0, 1, 2, 3})
+	other := entry("i", btreeType, 8, 2, 3, 9)
+	if err := os.CopyFS(filepath.Join(m.dir0(), "_indices", "00000000-0000-0000-0000-000000000008"), os.DirFS(filepath.Join(m.dir0(), "_indices", "00000000-0000-0000-0000-000000000007"))); err != nil {
+		t.Fatal(err)
+	}
+	m.version(2, fragments(0, 1, 2, 3), m.entry(0, 1, 2, 3, 9), other)
+	claims(m, []uint32{0, 1}, []uint32{})
+	// The files hold fragments 0 to 3, the bitmap says 3 and 4.
+	m = indexTable(t)
+	m.version(1, fragments(0, 1, 2, 3, 4), m.entry(3, 4, 9))
+	claims(m, []uint32{3})
 }

@@ -365,6 +365,9 @@ func indexTable(t testing.TB) *indexedTable {
 	return out
 }
 
+// dir0 is the directory of the dataset.
+func (m *indexedTable) dir0() string { return m.made.dir }
+
 // entry is the index entry, with a bitmap.
 func (m *indexedTable) entry(bitmap ...uint32) *pb.IndexMetadata {
 	return entry("i", btreeType, m.uuid[15], bitmap...)

@@ -112,6 +112,20 @@ func (c *Claims) unshare(covers []translate.Coverage, members []int) {
 	}
 }
 
+// Unshare takes from the given entries, which are those of one name, every fragment that more than one of them still
+// claims, and returns these fragments.
+func (c *Claims) Unshare(members []int) *roaring.Bitmap {
+	once, shared := roaring.New(), roaring.New()
+	for _, i := range members {
+		shared.Or(roaring.And(once, c.left[i]))
+		once.Or(c.left[i])
+	}
+	for _, i := range members {
+		c.left[i].AndNot(shared)
+	}
+	return shared
+}
+
 // meets reports whether a fragment of ds is in set.
 func meets(ds []fri.Digest, set *roaring.Bitmap) bool {
 	for _, d := range ds {

@@ -26,7 +26,8 @@ const (
 type Survey struct {
 	stored *roaring.Bitmap // the stored bitmap
 	opaque bool
-	astray bool
+	astray bool            // an address in a fragment that is gone and that the bitmap does not name
+	beside bool            // an address in a live fragment that the segment does not claim
 	seen   *roaring.Bitmap // fragments of which entries were seen
 	looked uint64
 }
@@ -55,8 +56,25 @@ func (s *Survey) Sample(ctx context.Context, f *File, r Resolver) error {
 	return nil
 }
 
-// Astray reports whether an address was found that the bitmap cannot account for.
-func (s *Survey) Astray() bool { return s.astray }
+// Suspect reports whether addresses were found that what is claimed cannot account for: some are astray, or some are in a
+// live fragment beside the claim while nothing of a claimed fragment was met.
+func (s *Survey) Suspect(claimed *roaring.Bitmap) bool {
+	return s.astray || s.beside && !s.Missing(claimed).IsEmpty()
+}
+
+// Unproven is the part of claimed that the addresses seen do not prove. Of what a record made, a file with addresses
+// astray may lack rows: those that came by way of the lost record.
+func (s *Survey) Unproven(claimed *roaring.Bitmap, h *fri.History) *roaring.Bitmap {
+	out := s.Missing(claimed)
+	if s.astray && h != nil {
+		made := roaring.New()
+		for _, t := range h.Transitions {
+			addAll(made, t.Destinations)
+		}
+		out.Or(roaring.And(claimed, made))
+	}
+	return out
+}
 
 // Whole goes through all addresses of a file, until entries of every fragment in claimed were seen.
 func (s *Survey) Whole(ctx context.Context, f *File, r Resolver, claimed *roaring.Bitmap) error {
@@ -96,6 +114,7 @@ func (s *Survey) look(ctx context.Context, f *File, r Resolver, addrs []fri.RowA
 		switch o := a.Outcome[i]; {
 		case o.HasAddress():
 			s.seen.Add(uint32(a.New[i].Frag()))
+			s.beside = s.beside || !a.Covered[i]
 		case o != translate.Dangling && (o != translate.Unresolved || !s.opaque):
 		case s.stored.Contains(frag) || f.blocked != nil && f.blocked.Contains(frag):
 		default:

@@ -107,3 +107,38 @@ func TestClaims(t *testing.T) {
 		})
 	}
 }
+
+func TestUnshare(t *testing.T) {
+	segs := make([]translate.Segment, 3)
+	covers := make([]translate.Coverage, 3)
+	for i, b := range [][]uint32{{1, 2, 3}, {3, 4}, {3, 5}} {
+		covers[i].Live = roaring.BitmapOf(b...)
+	}
+	claims := NewClaims(nil, segs, covers, make([]bool, 3), nil)
+	if lost := claims.Unshare([]int{0, 1}); !slices.Equal(lost.ToArray(), []uint32{3}) {
+		t.Errorf("gave up %v", lost.ToArray())
+	}
+	for i, want := range [][]uint32{{1, 2}, {4}, {3, 5}} {
+		if got := claims.Of(i).ToArray(); !slices.Equal(got, want) {
+			t.Errorf("segment %d claims %v, want %v", i, got, want)
+		}
+	}
+}
+
+// A record was lost: fragment 4 has entries, but those of the lost record's rows are not among them.
+func TestUnproven(t *testing.T) {
+	h, err := fri.Open(context.Background(), bytes.NewReader(fritest.AppendVersion(nil, 5, []fritest.Record{compaction(4, 2, 3)})), fri.Options{FlagReader: true, FlagWriter: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSurvey(roaring.BitmapOf(4, 6), false)
+	s.seen = roaring.BitmapOf(4, 6)
+	claimed := roaring.BitmapOf(4, 5, 6)
+	if got := s.Unproven(claimed, h).ToArray(); s.Suspect(claimed) || !slices.Equal(got, []uint32{5}) {
+		t.Errorf("nothing astray: unproven %v", got)
+	}
+	s.astray = true
+	if got := s.Unproven(claimed, h).ToArray(); !s.Suspect(claimed) || !slices.Equal(got, []uint32{4, 5}) {
+		t.Errorf("addresses astray: unproven %v", got)
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/dataset"
@@ -100,6 +102,7 @@ func BuildManifest(m *dataset.Manifest, entries []Entry, names DataNames, front 
 func (e *Entry) encode() (*pb.IndexMetadata, error) {
 	x := &pb.IndexMetadata{}
 	shallow(x, e.Index.PB)
+	x.ProtoReflect().SetUnknown(trulyUnknown(x.ProtoReflect()))
 	bitmap, err := e.bitmap()
 	if err != nil {
 		return nil, fault.New("indexfile.Entry", e.Index.UUID, fault.Unknown, "fragment_bitmap: %w", err)
@@ -114,6 +117,23 @@ func (e *Entry) encode() (*pb.IndexMetadata, error) {
 		x.Files = append(x.Files, &pb.IndexFile{Path: proto.String(f.Path), SizeBytes: proto.Uint64(uint64(f.Size))})
 	}
 	return x, nil
+}
+
+// trulyUnknown is the unknown fields of a message but for those with a number that the message does know: in another wire
+// type than theirs they make Lance refuse the whole manifest.
+func trulyUnknown(m protoreflect.Message) []byte {
+	var out []byte
+	for b := m.GetUnknown(); len(b) > 0; {
+		num, _, n := protowire.ConsumeField(b)
+		if n < 0 {
+			return out
+		}
+		if m.Descriptor().Fields().ByNumber(num) == nil {
+			out = append(out, b[:n]...)
+		}
+		b = b[n:]
+	}
+	return out
 }
 
 // shallow makes dst have the fields of src, sharing what they hold: dst's own fields may be replaced, not changed.
