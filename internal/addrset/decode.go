@@ -40,73 +40,95 @@ func violationf(at int, format string, args ...any) error {
 // do not strictly ascend: Lance takes the last of equal ones, and no writer makes such a set. fault.Invalid stands for
 // an unknown format.
 func Decode(b []byte, f Format) (*Set, error) {
-	s, err := decode(b, f)
-	if err == nil {
-		return s, nil
+	s := &Set{}
+	err := eachEntry(b, f, func(count uint64) { s.Entries = make([]Entry, count) }, func(i int, frag fri.FragID, bitmap []byte) error {
+		e := &s.Entries[i]
+		if e.Frag, e.Whole = frag, bitmap == nil; e.Whole {
+			return nil
+		}
+		e.Bitmap = roaring.New()
+		if _, err := e.Bitmap.FromBuffer(bitmap); err != nil {
+			return violationf(0, "the bitmap of fragment %d: %v", frag, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, located(err)
 	}
-	if v, ok := err.(*violation); ok { //nolint:errorlint // decode wraps nothing
-		return nil, fault.New("addrset.Decode", fmt.Sprintf("byte %d of the set", v.at), fault.Corrupt, "%s", v.msg)
-	}
-	return nil, err
+	return s, nil
 }
 
-func decode(b []byte, f Format) (*Set, error) {
+// located turns a violation into an error of its kind.
+func located(err error) error {
+	if v, ok := err.(*violation); ok { //nolint:errorlint // nothing wraps one
+		return fault.New("addrset.Decode", fmt.Sprintf("byte %d of the set", v.at), fault.Corrupt, "%s", v.msg)
+	}
+	return err
+}
+
+// eachEntry visits the fragments of an encoded set, after their number: a bitmap that was checked, or nil for a whole
+// fragment. begin may be nil.
+func eachEntry(b []byte, f Format, begin func(count uint64), visit func(i int, frag fri.FragID, bitmap []byte) error) error {
 	var count uint64
 	var pos, least int
 	switch f {
 	case Tree:
 		if len(b) < 4 {
-			return nil, violationf(0, "the number of fragments needs 4 bytes, there are %d", len(b))
+			return violationf(0, "the number of fragments needs 4 bytes, there are %d", len(b))
 		}
 		count, pos, least = uint64(binary.LittleEndian.Uint32(b)), 4, 8
 	case Treemap64:
 		if len(b) < 8 {
-			return nil, violationf(0, "the number of fragments needs 8 bytes, there are %d", len(b))
+			return violationf(0, "the number of fragments needs 8 bytes, there are %d", len(b))
 		}
 		count, pos, least = binary.LittleEndian.Uint64(b), 8, 12
 	default:
-		return nil, fault.New("addrset.Decode", "", fault.Invalid, "set format %d", f)
+		return fault.New("addrset.Decode", "", fault.Invalid, "set format %d", f)
 	}
 	if room := uint64(len(b)-pos) / uint64(least); count > room {
-		return nil, violationf(0, "it claims %d fragments, its %d bytes hold at most %d", count, len(b), room)
+		return violationf(0, "it claims %d fragments, its %d bytes hold at most %d", count, len(b), room)
 	}
-	s := &Set{Entries: make([]Entry, count)}
-	for i := range s.Entries {
-		e := &s.Entries[i]
+	if begin != nil {
+		begin(count)
+	}
+	last := fri.FragID(0)
+	for i := range int(count) {
 		if len(b)-pos < least {
-			return nil, violationf(pos, "fragment entry %d needs %d bytes or more, %d are left", i, least, len(b)-pos)
+			return violationf(pos, "fragment entry %d needs %d bytes or more, %d are left", i, least, len(b)-pos)
 		}
-		e.Frag = fri.FragID(binary.LittleEndian.Uint32(b[pos:]))
-		if i > 0 && s.Entries[i-1].Frag >= e.Frag {
-			return nil, violationf(pos, "fragment %d after fragment %d; fragments must ascend", e.Frag, s.Entries[i-1].Frag)
+		frag := fri.FragID(binary.LittleEndian.Uint32(b[pos:]))
+		if i > 0 && last >= frag {
+			return violationf(pos, "fragment %d after fragment %d; fragments must ascend", frag, last)
 		}
+		last = frag
 		pos += 4
 		end := len(b)
 		if f == Tree {
 			n := binary.LittleEndian.Uint32(b[pos:])
 			if uint64(n) > uint64(len(b)-pos-4) {
-				return nil, violationf(pos, "the bitmap of fragment %d is said to have %d bytes, %d are left", e.Frag, n, len(b)-pos-4)
+				return violationf(pos, "the bitmap of fragment %d is said to have %d bytes, %d are left", frag, n, len(b)-pos-4)
 			}
 			pos += 4
 			if n == 0 {
-				e.Whole = true
+				if err := visit(i, frag, nil); err != nil {
+					return err
+				}
 				continue
 			}
 			end = pos + int(n)
 		}
 		n, err := checkBitmap(b[:end], pos)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = visit(i, frag, b[pos:pos+n:pos+n])
 		}
-		e.Bitmap = roaring.New()
-		if _, err := e.Bitmap.FromBuffer(b[pos : pos+n : pos+n]); err != nil {
-			return nil, violationf(pos, "the bitmap of fragment %d: %v", e.Frag, err)
+		if err != nil {
+			return err
 		}
 		if pos += n; f == Tree {
 			pos = end
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // checkBitmap checks the bitmap at b[pos:], every byte that decides what is in it, and returns its length.

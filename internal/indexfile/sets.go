@@ -97,11 +97,7 @@ func (s *setsFile) translate(ctx context.Context, r Resolver, sink *spill.Buffer
 		if null {
 			return m.end(ctx, true)
 		}
-		x, err := s.decode(row, cell)
-		if err != nil {
-			return err
-		}
-		return m.add(ctx, x)
+		return m.addCell(ctx, cell, func() (*addrset.Set, error) { return s.decode(row, cell) })
 	})
 	if err == nil {
 		err = m.flush(ctx)

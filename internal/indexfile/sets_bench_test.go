@@ -43,9 +43,7 @@ func BenchmarkTranslateSets(b *testing.B) {
 			for b.Loop() {
 				m := setMapper{r: shifting{}, format: addrset.Tree, emit: func([]byte, bool) error { return nil }}
 				for _, cell := range cells {
-					s, err := addrset.Decode(cell, addrset.Tree)
-					noError(b, err)
-					noError(b, m.add(b.Context(), s))
+					noError(b, m.addCell(b.Context(), cell, func() (*addrset.Set, error) { return addrset.Decode(cell, addrset.Tree) }))
 				}
 				noError(b, m.flush(b.Context()))
 			}

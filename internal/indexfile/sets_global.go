@@ -1,6 +1,7 @@
 package indexfile
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -72,7 +73,7 @@ func (g *globalSet) remap(ctx context.Context, r Resolver, without *roaring.Bitm
 	}
 	var now []byte
 	m := setMapper{r: r, format: addrset.Tree, without: without, emit: func(cell []byte, _ bool) error {
-		now = cell
+		now = bytes.Clone(cell)
 		return nil
 	}}
 	if err := m.add(ctx, s); err != nil {

@@ -2,6 +2,7 @@ package indexfile
 
 import (
 	"context"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -10,7 +11,8 @@ import (
 )
 
 // setMapper translates sets one after another, and hands each on encoded. Members of small sets are translated
-// together, and a large one in batches; what is kept in memory is a batch, and the set that is being written.
+// together, and a large one in batches; what is kept in memory is a batch, and the set that is being written. The cells
+// that it hands on are valid during the call.
 type setMapper struct {
 	r       Resolver
 	format  addrset.Format
@@ -21,13 +23,42 @@ type setMapper struct {
 	addrs []fri.RowAddr // of the sets in queue, and then of the one that is not finished
 	queue []queuedSet
 	cur   addrset.Builder // what was kept so far of the first set that is not handed on
+	part  bool            // that set began in a batch before
+	cell  []byte          // of a small set
 	a     Answers
 }
+
+// smallSet is up to how many members a set is read and written without bitmaps.
+const smallSet = 1024
 
 // queuedSet is a set whose members end at addrs[:end], or a null.
 type queuedSet struct {
 	end  int
 	null bool
+}
+
+// addCell takes the next set, encoded. decode gives it as a whole where it is not small.
+func (m *setMapper) addCell(ctx context.Context, cell []byte, decode func() (*addrset.Set, error)) error {
+	if m.addrs == nil {
+		m.addrs = make([]fri.RowAddr, 0, batchRows)
+	}
+	if cap(m.addrs)-len(m.addrs) < smallSet {
+		if err := m.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if len(cell) <= 8*smallSet {
+		// An error is told by decode, which knows where the cell is.
+		if addrs, fits, err := addrset.AppendMembers(m.addrs, cell, m.format, smallSet); err == nil && fits {
+			m.addrs = addrs
+			return m.end(ctx, false)
+		}
+	}
+	s, err := decode()
+	if err != nil {
+		return err
+	}
+	return m.add(ctx, s)
 }
 
 // add takes the next set. s is not used any more when it returns. A whole fragment stands for its rows; one whose row
@@ -73,19 +104,23 @@ func (m *setMapper) flush(ctx context.Context) error {
 	}
 	pos := 0
 	for _, q := range m.queue {
-		m.keep(pos, q.end)
+		kept := m.keep(pos, q.end)
 		pos = q.end
-		if err := m.hand(q.null); err != nil {
+		if err := m.hand(kept, q.null); err != nil {
 			return err
 		}
+		m.part = false
 	}
-	m.keep(pos, len(m.addrs))
+	if pos < len(m.addrs) {
+		m.cur.Add(m.keep(pos, len(m.addrs))...)
+		m.part = true
+	}
 	m.addrs, m.queue = m.addrs[:0], m.queue[:0]
 	return nil
 }
 
-// keep puts the new addresses of addrs[from:to] into the current set.
-func (m *setMapper) keep(from, to int) {
+// keep gives the new addresses of addrs[from:to], in their place.
+func (m *setMapper) keep(from, to int) []fri.RowAddr {
 	kept := m.addrs[from:from] // what is overwritten was translated
 	for i := from; i < to; i++ {
 		now := m.a.New[i]
@@ -96,13 +131,22 @@ func (m *setMapper) keep(from, to int) {
 		m.changed = m.changed || now != m.addrs[i]
 		kept = append(kept, now)
 	}
-	m.cur.Add(kept...)
+	return kept
 }
 
-func (m *setMapper) hand(null bool) error {
+// hand hands on the set that ends with some addresses.
+func (m *setMapper) hand(last []fri.RowAddr, null bool) error {
 	if null {
 		return m.emit(nil, true)
 	}
+	if !m.part && len(last) <= smallSet {
+		if !slices.IsSorted(last) {
+			slices.Sort(last)
+		}
+		m.cell = addrset.AppendEncoded(m.cell[:0], slices.Compact(last), m.format)
+		return m.emit(m.cell, false)
+	}
+	m.cur.Add(last...)
 	cell, err := addrset.Encode(m.cur.Set(), m.format)
 	if err != nil {
 		return err
