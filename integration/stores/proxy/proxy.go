@@ -169,6 +169,9 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, answer *http.Respon
 	for k, v := range answer.Header {
 		w.Header()[k] = v
 	}
+	if r.Method == http.MethodHead { // no body that a network could harm
+		f = Fault{}
+	}
 	faulty := f.Cut || f.Shorten || f.Stall > 0
 	if f.Shorten && answer.ContentLength > f.Bytes {
 		w.Header().Set("Content-Length", strconv.FormatInt(f.Bytes, 10))
