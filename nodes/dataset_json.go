@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/frifs/frifs/fault"
 )
 
 // datasetJSON is dataset.json, a live file: what is to be said of the dataset as a whole, as of its newest version.
@@ -26,13 +24,15 @@ func (t *Tree) datasetJSON(ctx context.Context) ([]byte, error) {
 			return nil, lerr
 		}
 	}
-	branches, berr := t.refNames(ctx, "_refs/branches")
-	tags, terr := t.refNames(ctx, "_refs/tags")
+	refs, err := t.refsFacts(ctx)
+	if err != nil {
+		return nil, err
+	}
 	li := v.listing
 	j := newJSONDoc()
 	j.Members(func(e *enc) {
 		e.K("uri").Str(t.cfg.URI)
-		e.K("kind").Str("dataset")
+		e.K("kind").Str(t.kind())
 		e.K("latest_version").OptUint(latest)
 		e.K("versions").Obj(func() {
 			e.K("count").Int(int64(len(v.refs)))
@@ -57,10 +57,11 @@ func (t *Tree) datasetJSON(ctx context.Context) ([]byte, error) {
 				e.Item().Str(strings.TrimSuffix(strings.TrimPrefix(d, "d"), ".manifest"))
 			}
 		})
-		e.refList("branches", branches, berr)
-		e.refList("tags", tags, terr)
+		e.refNames("branches", refs.branches, refs.berr)
+		e.refNames("tags", refs.tags, refs.terr)
 		e.datasetFacts(l)
 		e.K("error").Err(lerr)
+		refs.members(e, t)
 	})
 	return jsonBytes(ctx, j.Done())
 }
@@ -93,38 +94,12 @@ func (e *enc) datasetFacts(l *loaded) {
 	})
 }
 
-func (e *enc) refList(key string, names []string, err error) {
-	e.K(key)
-	if err != nil {
-		e.Null()
-		return
+// kind says what the root of the tree is.
+func (t *Tree) kind() string {
+	if main, _ := t.ds.Main(); main != nil {
+		return "branch"
 	}
-	e.Strs(names)
-}
-
-// refNames lists the names of the refs in a directory, without reading them. A directory that is not there holds none;
-// one that may not be listed gives an error.
-func (t *Tree) refNames(ctx context.Context, dir string) ([]string, error) {
-	objects, err := t.ds.Store().List(ctx, dir)
-	if fault.Is(err, fault.NotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, o := range objects {
-		name, ok := strings.CutSuffix(o.Name[strings.LastIndexByte(o.Name, '/')+1:], ".json")
-		if !ok || o.Dir {
-			continue
-		}
-		if raw, err := url.PathUnescape(name); err == nil {
-			name = raw
-		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names, nil
+	return "dataset"
 }
 
 // withoutCredentials removes user information and query from a recorded path that is a URI.

@@ -1,7 +1,10 @@
 package nodes
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
+	"time"
 
 	"github.com/frifs/frifs/fault"
 )
@@ -16,6 +19,17 @@ func errorJSON(es problems) *document {
 		})
 	})
 	return j.Done()
+}
+
+// errorBytes is ERROR.json of the directory at path, of the dataset at uri, where it does not follow from a manifest
+// alone: its inode follows the text.
+func errorBytes(ctx context.Context, uri, path string, mtime time.Time, es problems) (*bytesFile, error) {
+	data, err := jsonBytes(ctx, errorJSON(es))
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	return &bytesFile{base: base{ino: inode(uri, "ERROR.json", string(sum[:])), path: path + "/ERROR.json", mtime: mtime}, data: data}, nil
 }
 
 // errMembers writes kind, message, path and detail of an error: message is the innermost cause, path the file or URI it

@@ -59,9 +59,12 @@ func (r *errorRing) all() ([]ErrorRecord, uint64) {
 	return append(out, r.recs[:r.next]...), r.total
 }
 
-// failed notes a failure of the file at path for .frifs/errors.jsonl and returns it with path. Cancellations are no
-// failures of the file.
-func (t *Tree) failed(op, path string, err error) error {
+// failed notes a failure of the file at path, from the root of this tree, for .frifs/errors.jsonl and returns it with
+// the path from the root of the mount. Cancellations are no failures of the file.
+func (t *Tree) failed(op, path string, err error) error { return t.note(op, t.path+path, err) }
+
+// note is failed with a path from the root of the mount.
+func (t *Tree) note(op, path string, err error) error {
 	var fe *fault.Error
 	if !errors.As(err, &fe) || fe.Path != path {
 		err = fault.Wrap(op, path, err)
@@ -78,7 +81,7 @@ func (t *Tree) failed(op, path string, err error) error {
 
 // Report notes a failure that only the layer above can see, such as a request that took too long, for
 // .frifs/errors.jsonl. path is the file's in the tree.
-func (t *Tree) Report(op, path string, err error) { _ = t.failed(op, path, err) }
+func (t *Tree) Report(op, path string, err error) { _ = t.note(op, path, err) }
 
 // appendErrorLine renders a record as one line of JSON.
 func appendErrorLine(b []byte, r ErrorRecord) []byte {

@@ -138,7 +138,7 @@ func TestJobsTimeOutAndGoOn(t *testing.T) {
 
 func TestErrorRingKeepsTheLast(t *testing.T) {
 	var c clock
-	tr := &Tree{now: c.now}
+	tr := &Tree{shared: &shared{now: c.now}}
 	for i := range errorRingSize + 10 {
 		c.advance(time.Second)
 		tr.failed("read", "p", fault.New("x", "", fault.Corrupt, "n%d", i))

@@ -40,6 +40,16 @@ func newJobs(ctx context.Context, workers int, wait time.Duration, now func() ti
 	return &jobs{ctx: ctx, slots: make(chan struct{}, workers), wait: wait, now: now, all: map[string]*job{}}
 }
 
+// treeJobs are the jobs of a mount, as one of its trees sees them: with paths from the root of that tree.
+type treeJobs struct {
+	*jobs
+	path string // of the tree
+}
+
+func (js *treeJobs) size(ctx context.Context, key, path string, find func(context.Context) (int64, error)) (int64, error) {
+	return js.jobs.size(ctx, key, js.path+path, find)
+}
+
 // size returns what find finds, now or earlier, for key. path is for display and messages.
 func (js *jobs) size(ctx context.Context, key, path string, find func(context.Context) (int64, error)) (int64, error) {
 	j := js.join(key, path, find)

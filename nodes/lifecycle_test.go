@@ -300,7 +300,7 @@ func TestWrongRecordedSize(t *testing.T) {
 
 func TestEmptyTable(t *testing.T) {
 	tr := makeTable(t).tree(nil)
-	if got := names(t, tr, ""); !slices.Equal(got, []string{".frifs", "README.txt", "dataset.json", "versions"}) {
+	if got := names(t, tr, ""); !slices.Equal(got, []string{".frifs", "README.txt", "branches", "dataset.json", "tags", "versions"}) {
 		t.Errorf("root: %v", got)
 	}
 	mustFail(t, tr, "latest", "not_found")

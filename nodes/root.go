@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/frifs/frifs/fault"
@@ -12,46 +13,83 @@ func (t *Tree) Root() Dir {
 	return &dir{base: base{ino: t.inode("", "root"), mtime: t.start}, volatile: true, list: t.rootList, find: t.rootFind}
 }
 
-// rootList lists the root; latest is there only if there is a version.
+// rootNames are the entries of a tree's root. latest is there only if there is a version, README.txt and .frifs only at
+// the root of the mount, tags and branches only where refs are: at the root of a dataset that is shown whole.
+func (t *Tree) rootNames(v *view) []string {
+	names := []string{"dataset.json"}
+	if t.path == "" {
+		names = append(names, ".frifs", "README.txt")
+	}
+	if v.hi > v.lo {
+		names = append(names, "latest")
+	}
+	if main, _ := t.ds.Main(); main == nil {
+		names = append(names, "tags")
+		if t.pin == nil {
+			names = append(names, "branches")
+		}
+	} else if t.path == "" {
+		names = append(names, "tags")
+	}
+	return append(names, "versions")
+}
+
+// rootList lists the root.
 func (t *Tree) rootList(ctx context.Context) (*listing, error) {
 	v, err := t.view(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := &listing{}
-	out.add(".frifs", t.frifsDir())
-	out.add("README.txt", t.readme())
-	out.add("dataset.json", t.live.name("dataset.json"))
-	if v.hi > v.lo {
-		out.add("latest", t.latest(v))
+	for _, name := range t.rootNames(v) {
+		if name == "dataset.json" {
+			out.add(name, t.live.name(name))
+			continue
+		}
+		out.add(name, t.rootNode(v, name))
 	}
-	out.add("versions", t.versionsDir(v))
 	return out, nil
+}
+
+// rootNode makes an entry of the root.
+func (t *Tree) rootNode(v *view, name string) Node {
+	switch name {
+	case ".frifs":
+		return t.frifsDir()
+	case "README.txt":
+		return t.readme()
+	case "tags":
+		return t.tagsDir()
+	case "branches":
+		return t.branchesDir()
+	case "latest":
+		return t.latest(v)
+	}
+	return t.versionsDir(v)
 }
 
 func (t *Tree) rootFind(ctx context.Context, name string) (Node, error) {
 	switch name {
-	case ".frifs":
-		return t.frifsDir(), nil
-	case "README.txt":
-		return t.readme(), nil
 	case "dataset.json":
 		f, err := t.live.file(ctx, name, t.datasetJSON)
 		if err != nil {
 			return nil, err
 		}
 		return f, nil
-	case "latest", "versions":
-		v, err := t.view(ctx)
-		if err != nil {
-			return nil, err
+	case ".frifs", "README.txt":
+		if t.path == "" {
+			return t.rootNode(nil, name), nil
 		}
-		if name == "versions" {
-			return t.versionsDir(v), nil
-		}
-		if v.hi > v.lo {
-			return t.latest(v), nil
-		}
+		return nil, notFound("", name)
+	}
+	v, err := t.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(t.rootNames(v), name) {
+		return t.rootNode(v, name), nil
+	}
+	if name == "latest" {
 		return nil, fault.New("lookup", "latest", fault.NotFound, "there is no version: _versions holds no manifest with a valid name")
 	}
 	return nil, notFound("", name)
@@ -85,6 +123,8 @@ written to the dataset. Everything is computed when it is read.
 
   dataset.json                  the dataset: uri, versions, branches, tags, flags
   latest                        link to the newest version
+  tags/<tag>                    link to the version that the tag names; it dangles where that was cleaned up
+  branches/<name>/              a branch, laid out as here; a / in its name is written %2F
   versions/<N>/version.json     what happened in version N, and what it means ("advice")
                manifest.json    the whole manifest, decoded
                changes.json     what changed since the version before

@@ -17,6 +17,8 @@ import (
 type Config struct {
 	Dataset   *dataset.Dataset
 	URI       string            // shown to users, without credentials; "" = the dataset's own
+	Branch    string            // pin: a branch, and its newest version unless Version or AsOf names another; "main" = the main line
+	Tag       string            // pin: the version that the tag names
 	Version   *uint64           // pin: only this version is in the tree
 	AsOf      time.Time         // pin: the highest version whose manifest time is not later; zero = none
 	OpTimeout time.Duration     // bound on one operation; 0 = 60 s. Half of it is used inside
@@ -42,49 +44,82 @@ type Gauge struct {
 	Value      float64
 }
 
-// Tree is the virtual tree of one dataset. It is safe for concurrent use. Close ends its background jobs.
-type Tree struct {
-	cfg   Config
-	ds    *dataset.Dataset
+// shared is what the trees of one mount have in common: the caches with one budget of memory, the background jobs, the
+// failures. Keys of caches name the dataset, or the content alone where it means the same in every dataset.
+type shared struct {
 	start time.Time
 	now   func() time.Time
 	stop  context.CancelFunc
 
-	pin      *uint64 // the only version shown; nil = all
-	views    *flight[int64, *view]
-	loads    *flight[string, *loaded]                    // by identity of the manifest
-	hists    *flight[string, *history]                   // by content of the FRI entry
-	maps     *flight[string, rowmap.Mapping]             // by record and place
-	files    *flight[uint64, mapcsv.File]                // by inode
-	txns     *flight[string, *transaction]               // by identity of the manifest
-	dirs     *flight[string, []storedFile]               // files of an index directory, by its URI
-	docs     *flight[uint64, *rendered]                  // by inode
-	sizes    *flight[uint64, int64]                      // of mapping files, by inode
-	opened   *flight[uint64, openedObject]               // stored files as they were when last opened, by first inode
-	remaps   *flight[uint64, *held]                      // open remapped files of known size, by content
-	made     *flight[uint64, *held]                      // re-serialised files, by content
-	facts    *flight[string, *fileFacts]                 // what the tails of index files say, by content
-	found    *flight[string, *foundFragments]            // where the addresses of a segment lie, by content
-	lance    *lanceParts                                 // of remapped.lance
-	resolve  func(indexfile.Resolver) indexfile.Resolver // set by tests: takes the place of translation
-	records  *fri.Cache
-	blocks   *rowmap.Cache
-	ring     errorRing
-	jobs     *jobs
-	live     *live
-	lastView lastView
+	loads   *flight[string, *loaded]                    // by identity of the manifest
+	hists   *flight[string, *history]                   // by content of the FRI entry
+	maps    *flight[string, rowmap.Mapping]             // by record and place
+	files   *flight[uint64, mapcsv.File]                // by inode
+	txns    *flight[string, *transaction]               // by identity of the manifest
+	dirs    *flight[string, []storedFile]               // files of an index directory, by its URI
+	docs    *flight[uint64, *rendered]                  // by inode
+	sizes   *flight[uint64, int64]                      // of mapping files, by inode
+	opened  *flight[uint64, openedObject]               // stored files as they were when last opened, by first inode
+	remaps  *flight[uint64, *held]                      // open remapped files of known size, by content
+	made    *flight[uint64, *held]                      // re-serialised files, by content
+	facts   *flight[string, *fileFacts]                 // what the tails of index files say, by content
+	found   *flight[string, *foundFragments]            // where the addresses of a segment lie, by content
+	lance   *lanceParts                                 // of remapped.lance
+	resolve func(indexfile.Resolver) indexfile.Resolver // set by tests: takes the place of translation
+	records *fri.Cache
+	blocks  *rowmap.Cache
+	ring    errorRing
+	refs    *flight[string, []dataset.Ref] // listings of tags and branches, by dataset and second
+	trees   *flight[string, *Tree]         // of branches and tables that were looked into, by URI
 }
 
-// New builds the tree of cfg.Dataset. It lists the versions once, and reads manifests only to find the version of a
-// pin. Errors: fault.NotFound where a pinned version does not exist, fault.Invalid for a ForReader or OmitIndex that means
-// nothing, and those of the store.
+// maxTrees is how many branches and tables stay open at a time. One that was let go of opens again when it is asked for;
+// what was read of it is in the caches, not in the tree.
+const maxTrees = 256
+
+// Tree is the virtual tree of one dataset, with its branches. It is safe for concurrent use. Close ends its background
+// jobs.
+type Tree struct {
+	*shared
+	cfg   Config
+	ds    *dataset.Dataset
+	path  string    // of this tree's root in the whole tree, with a slash at the end; "" for the root of the mount
+	scope string    // sets the keys of this dataset apart in the caches
+	jobs  *treeJobs // of the mount
+
+	pin      *uint64 // the only version shown; nil = all
+	views    *flight[int64, *view]
+	lastView lastView
+	live     *live
+}
+
+// New builds the tree of cfg.Dataset. It lists the versions once, and reads refs and manifests only to find the version
+// of a pin. Errors: fault.NotFound where a pinned version, tag or branch does not exist, fault.Invalid for selectors that
+// exclude each other and for a ForReader or OmitIndex that means nothing, and those of the store.
 func New(ctx context.Context, cfg Config) (*Tree, error) {
 	if cfg.Dataset == nil {
 		return nil, fault.New("nodes.New", "", fault.Invalid, "no dataset given")
 	}
-	if cfg.URI == "" {
-		cfg.URI = cfg.Dataset.Store().URI()
+	cfg = cfg.withDefaults()
+	if err := cfg.selectBranch(ctx); err != nil {
+		return nil, err
 	}
+	if cfg.URI == "" {
+		cfg.URI = cfg.Dataset.URI()
+	}
+	s, jobs, err := newShared(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := s.tree(cfg, jobs, "")
+	if err := t.resolvePin(ctx); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (cfg Config) withDefaults() Config {
 	if cfg.OpTimeout <= 0 {
 		cfg.OpTimeout = time.Minute
 	}
@@ -97,14 +132,18 @@ func New(ctx context.Context, cfg Config) (*Tree, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	return cfg
+}
+
+// newShared makes the caches of a mount.
+func newShared(ctx context.Context, cfg Config) (*shared, *jobs, error) {
 	parts, err := newLanceParts(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	jobCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	t := &Tree{cfg: cfg, ds: cfg.Dataset, now: cfg.Now, start: cfg.Now(), stop: stop, blocks: cfg.Blocks, lance: parts}
+	t := &shared{now: cfg.Now, start: cfg.Now(), stop: stop, blocks: cfg.Blocks, lance: parts}
 	wait := cfg.OpTimeout / 2
-	t.views = newFlight[int64, *view](1024, wait, t.now)
 	t.loads = newFlight[string, *loaded](cfg.Memory/4, wait, t.now)
 	t.hists = newFlight[string, *history](cfg.Memory/8, wait, t.now)
 	t.maps = newFlight[string, rowmap.Mapping](cfg.Memory/16, wait, t.now)
@@ -119,17 +158,32 @@ func New(ctx context.Context, cfg Config) (*Tree, error) {
 	t.remaps = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
 	t.made = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
 	t.remaps.drop, t.made.drop = (*held).release, (*held).release
+	t.refs = newFlight[string, []dataset.Ref](1<<20, wait, t.now)
+	t.trees = newFlight[string, *Tree](maxTrees*treeCost, wait, t.now)
 	t.records = fri.NewCache(cfg.Memory / 8)
 	if t.blocks == nil {
 		t.blocks = rowmap.NewCache(cfg.Memory / 4)
 	}
-	t.jobs = newJobs(jobCtx, cfg.Jobs, wait, t.now)
+	return t, newJobs(jobCtx, cfg.Jobs, wait, t.now), nil
+}
+
+// treeCost is what one open tree counts for among the trees.
+const treeCost = 1024
+
+// tree makes the tree of cfg.Dataset at path, which ends in a slash or is empty.
+func (s *shared) tree(cfg Config, js *jobs, path string) *Tree {
+	t := &Tree{shared: s, cfg: cfg, ds: cfg.Dataset, path: path, scope: cfg.URI + "\x00", jobs: &treeJobs{js, path}}
+	t.views = newFlight[int64, *view](1024, cfg.OpTimeout/2, t.now)
 	t.live = newLive(t)
-	if err := t.resolvePin(ctx); err != nil {
-		stop()
-		return nil, err
-	}
-	return t, nil
+	return t
+}
+
+// below makes the tree of another dataset of the mount, without a pin.
+func (t *Tree) below(ds *dataset.Dataset, path string) *Tree {
+	cfg := t.cfg
+	cfg.Dataset, cfg.URI = ds, ds.URI()
+	cfg.Version, cfg.AsOf, cfg.Branch, cfg.Tag = nil, time.Time{}, "", ""
+	return t.tree(cfg, t.jobs.jobs, t.path+path)
 }
 
 // Close ends the background jobs of the tree, and closes remapped files that nobody has open. Nodes that need no job
@@ -139,7 +193,7 @@ func (t *Tree) Close() {
 	t.forgetRemapped()
 }
 
-// Dataset returns the dataset that the tree shows.
+// Dataset returns the dataset that the tree shows: that of the branch which a selector names, else Config.Dataset.
 func (t *Tree) Dataset() *dataset.Dataset { return t.ds }
 
 // inode gives the inode of path with a content key.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/frifs/frifs/fault"
 )
 
 // versionsDir is versions/: listed from names alone, no manifest is read.
@@ -82,9 +84,18 @@ func (d *versionsDir) Lookup(ctx context.Context, name string) (Node, error) {
 	}
 	i, ok := v.find(num)
 	if !ok {
-		return nil, notFound(d.path, name)
+		return nil, d.t.notShown(v, num)
 	}
 	return d.at(v, i).dir(), nil
+}
+
+// notShown says why there is no directory for a version.
+func (t *Tree) notShown(v *view, num uint64) error {
+	path := t.path + "versions/" + strconv.FormatUint(num, 10)
+	if _, ok := v.listing.Find(num); ok {
+		return fault.New("lookup", path, fault.NotFound, "no such entry: another version is selected")
+	}
+	return fault.New("lookup", path, fault.NotFound, "no such entry: version %d is not retained; there are %s", num, v.span())
 }
 
 // version is one retained version in one view. It holds no data of the manifest: load gets it.
@@ -98,8 +109,8 @@ type version struct {
 // number is the version's number, by its file name.
 func (n version) number() uint64 { return n.v.refs[n.i].Version }
 
-// key is the content key of files that depend on this manifest only.
-func (n version) key() string { return n.v.refs[n.i].Object.Identity() }
+// key is the content key of files that depend on this manifest only. It tells the datasets of a mount apart.
+func (n version) key() string { return n.t.scope + n.v.refs[n.i].Object.Identity() }
 
 // chainKey is the content key of files that depend on older retained versions too.
 func (n version) chainKey() string { return n.v.chainKey(n.i) }

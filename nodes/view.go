@@ -152,7 +152,11 @@ func (t *Tree) resolvePin(ctx context.Context) error {
 	switch {
 	case t.cfg.Version != nil:
 		if _, ok := v.find(*t.cfg.Version); !ok {
-			return fault.New("nodes.New", t.cfg.URI, fault.NotFound, "version %d is not retained; there are %s", *t.cfg.Version, v.span())
+			named := ""
+			if t.cfg.Tag != "" {
+				named = ", which the tag " + strconv.Quote(t.cfg.Tag) + " names,"
+			}
+			return fault.New("nodes.New", t.cfg.URI, fault.NotFound, "version %d%s is not retained; there are %s", *t.cfg.Version, named, v.span())
 		}
 		t.pin = t.cfg.Version
 	case !t.cfg.AsOf.IsZero():
@@ -161,6 +165,11 @@ func (t *Tree) resolvePin(ctx context.Context) error {
 			return err
 		}
 		t.pin = &v.refs[i].Version
+	case t.cfg.Branch != "":
+		if len(v.refs) == 0 {
+			return fault.New("nodes.New", t.cfg.URI, fault.NotFound, "there is no version")
+		}
+		t.pin = &v.refs[len(v.refs)-1].Version
 	default:
 		return nil
 	}

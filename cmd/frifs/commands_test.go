@@ -39,9 +39,41 @@ func TestHelpHasAnExample(t *testing.T) {
 	}
 }
 
+func TestSelectRefs(t *testing.T) {
+	branchy := testdata.Dataset(t, "legacy/branchy")
+	if got := must(t, "ls", branchy, "tags"); got != "after-1\nbefore\n" {
+		t.Errorf("tags: %q", got)
+	}
+	if got := must(t, "ls", "--tag", "before", branchy, "versions"); got != "3\n" {
+		t.Errorf("--tag lists versions %q", got)
+	}
+	if got := must(t, "stat", branchy, "tags/before"); !strings.Contains(got, "target:   ../versions/3\n") || strings.Contains(got, "dangling") {
+		t.Errorf("stat of a tag: %q", got)
+	}
+	latest := strings.TrimSpace(must(t, "ls", "--branch", "exp/wide", branchy, "versions"))
+	if got := must(t, "cat", "--branch", "exp/wide", "--version", latest, branchy, "latest/version.json"); !strings.Contains(got, `"branch": "exp/wide"`) {
+		t.Errorf("version.json of the branch: %s", got)
+	}
+	for _, args := range [][]string{{"--tag", "before", "--version", "3"}, {"--tag", "before", "--asof", "2026-12-01"}, {"--tag", ""}, {"--branch", ""}} {
+		if r := frifs(t, "", append([]string{"ls", branchy}, args...)...); r.code != 2 {
+			t.Errorf("%q: exit %d, %s, want 2", args, r.code, r.stderr)
+		}
+	}
+	if r := frifs(t, "", "ls", "--tag", "nope", branchy); r.code != 1 || !strings.Contains(r.stderr, `"after-1", "before"`) {
+		t.Errorf("no such tag: exit %d, %s", r.code, r.stderr)
+	}
+	cleaned := testdata.Copy(t, "legacy/cleanup")
+	if err := os.WriteFile(filepath.Join(cleaned, "_refs", "tags", "old.json"), []byte(`{"version":1}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(t, "stat", cleaned, "tags/old"); !strings.Contains(got, "dangling:") || !strings.Contains(got, "version 1 is not retained") {
+		t.Errorf("stat of a tag whose version was cleaned up: %q", got)
+	}
+}
+
 func TestLs(t *testing.T) {
 	chain := testdata.Dataset(t, "tagged/chain")
-	if got, want := must(t, "ls", chain), ".frifs\nREADME.txt\ndataset.json\nlatest\nversions\n"; got != want {
+	if got, want := must(t, "ls", chain), ".frifs\nREADME.txt\nbranches\ndataset.json\nlatest\ntags\nversions\n"; got != want {
 		t.Errorf("ls: got %q, want %q", got, want)
 	}
 	if got := must(t, "ls", "--version", "12", chain, "versions"); got != "12\n" {

@@ -104,7 +104,7 @@ func explainURI(ctx context.Context, uri string, err error) error {
 // olderVersion adds to err, which a command got about the newest version, that an older one may do, if what is wrong
 // is the manifest of the newest.
 func (t *target) olderVersion(ctx context.Context, s *source, err error) error {
-	if err == nil || ctx.Err() != nil || t.version.n != nil || !t.asof.t.IsZero() {
+	if err == nil || ctx.Err() != nil || t.pinned() {
 		return err
 	}
 	switch fault.KindOf(err) {

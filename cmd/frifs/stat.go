@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/nodes"
 )
 
@@ -18,10 +19,11 @@ func newStatCmd() *cobra.Command {
 		Use:   "stat URI [PATH]",
 		Short: "Show what stat would say of a file of the tree",
 		Long: `Shows type, exact size, mode, time and inode number of a file, directory or link of the tree.
-A link at the end of PATH is shown itself. For a file that has to be scanned for its size this waits
+A link at the end of PATH is shown itself; a tag whose version was cleaned up is said to dangle. For a file that has to be scanned for its size this waits
 up to --op-timeout.`,
 		Example: `  frifs stat /data/t.lance latest/fri/transitions/0001/mapping.csv
-  frifs stat --format json /data/t.lance latest`,
+  frifs stat --format json /data/t.lance latest
+  frifs stat /data/t.lance tags/v1`,
 		Args: args(1, 2, "URI [PATH]"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -52,6 +54,10 @@ up to --op-timeout.`,
 					return err
 				}
 				s.Target = &target
+				if _, err := nodes.Resolve(ctx, root, path); fault.Is(err, fault.NotFound) {
+					why := plain(err)
+					s.Dangling = &why
+				}
 			}
 			if f, ok := n.(nodes.File); ok {
 				c := className(f.Class())
@@ -76,6 +82,7 @@ type statOutput struct {
 	Inode    string  `json:"inode"`
 	Class    *string `json:"cost_class"`
 	Target   *string `json:"target"`
+	Dangling *string `json:"dangling"` // why the target is not there; null where it is
 }
 
 func (s statOutput) print(cmd *cobra.Command, format string) error {
@@ -100,6 +107,9 @@ func (s statOutput) print(cmd *cobra.Command, format string) error {
 	}
 	if s.Target != nil {
 		fmt.Fprintf(&b, "target:   %s\n", *s.Target)
+	}
+	if s.Dangling != nil {
+		fmt.Fprintf(&b, "dangling: %s\n", *s.Dangling)
 	}
 	_, err := fmt.Fprint(out, b.String())
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,10 @@ const defaultOpTimeout = time.Minute
 // target is the dataset that a command works on: the flags that say which version, and how it is read.
 type target struct {
 	version   versionValue
+	tag       string
+	branch    string
 	asof      timeValue
+	base      []string
 	rebase    []string
 	allowBase []string
 	follow    bool
@@ -45,6 +49,8 @@ func (t *target) flags(cmd *cobra.Command) {
 	t.memory = defaultMemory
 	f := cmd.Flags()
 	f.Var(&t.version, "version", "show version `N` only; latest points to it")
+	f.StringVar(&t.tag, "tag", "", "show only the version that tag `NAME` names")
+	f.StringVar(&t.branch, "branch", "", "show branch `NAME`: its newest version only, unless --version or --asof names another of its versions")
 	f.Var(&t.asof, "asof", "show only the highest version whose `TIME` is not later")
 	f.StringArrayVar(&t.rebase, "rebase", nil, "read base paths that begin with OLD from NEW: `OLD=NEW` (a moved clone)")
 	f.StringArrayVar(&t.allowBase, "allow-base", nil, "allow base paths below `PREFIX`, beside the dataset and its parent directory")
@@ -116,11 +122,35 @@ func checkWritableDir(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
+// checkSelectors finds selectors that name more than one version.
+func (t *target) checkSelectors(cmd *cobra.Command) error {
+	for _, name := range []string{"tag", "branch"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return usagef("--%s: the name is empty", name)
+		}
+	}
+	var given []string
+	for name, is := range map[string]bool{"--version": t.version.n != nil, "--tag": t.tag != "", "--asof": !t.asof.t.IsZero()} {
+		if is {
+			given = append(given, name)
+		}
+	}
+	if slices.Sort(given); len(given) > 1 {
+		return usagef("%s exclude each other", strings.Join(given, " and "))
+	}
+	return nil
+}
+
+// pinned reports whether a selector is given.
+func (t *target) pinned() bool {
+	return t.version.n != nil || t.tag != "" || t.branch != "" || !t.asof.t.IsZero()
+}
+
 // source opens the dataset at uri and builds its tree.
 func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	ctx := cmd.Context()
-	if t.version.n != nil && !t.asof.t.IsZero() {
-		return nil, usagef("--version and --asof exclude each other")
+	if err := t.checkSelectors(cmd); err != nil {
+		return nil, err
 	}
 	if t.opTimeout <= 0 {
 		return nil, usagef("--op-timeout: %v is not positive", t.opTimeout)
@@ -146,15 +176,16 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 		return nil, explainURI(ctx, uri, err)
 	}
 	tree, err := nodes.New(ctx, nodes.Config{
-		Dataset: ds, URI: ds.URI(), Version: t.version.n, AsOf: t.asof.t,
+		Dataset: ds, Branch: t.branch, Tag: t.tag, Version: t.version.n, AsOf: t.asof.t,
 		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError, Gauges: t.stores.gauges(uri, t.gauges),
 		CacheDir: t.cacheDir, ForReader: t.forReader, OmitIndex: t.omitIndex,
 	})
 	if err != nil {
 		return nil, err
 	}
+	ds = tree.Dataset()
 	s := &source{uri: ds.URI(), ds: ds, tree: tree, root: tree.Root()}
-	s.dir, _ = st.Local()
+	s.dir, _ = ds.Store().Local()
 	return s, nil
 }
 
