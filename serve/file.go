@@ -100,6 +100,9 @@ func (h *handler) file(w *response, r *http.Request, o opened, real string) {
 	head.Set("Content-Type", mediaType(o.names[len(o.names)-1]))
 	head.Set("ETag", entityTag(o.attr))
 	head.Set("Cache-Control", "no-cache")
+	if t, ok := o.node.(nodes.Transient); ok && t.Transient() {
+		head.Set("Cache-Control", "no-store") // asking for it does something
+	}
 	if o.linked {
 		head.Set("Content-Location", real)
 	}

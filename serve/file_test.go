@@ -116,6 +116,18 @@ func TestEntityTags(t *testing.T) {
 	}
 }
 
+// asked is a file whose looking up does something.
+type asked struct{ *fakeFile }
+
+func (asked) Transient() bool { return true }
+
+func TestTransientFilesAreNotKept(t *testing.T) {
+	s := startServer(t, dirOf(map[string]nodes.Node{"refresh": asked{text("done")}}), Options{})
+	if r := s.ask("GET", "/refresh", ""); r.body != "done" || r.head.Get("Cache-Control") != "no-store" {
+		t.Errorf("%q %v", r.body, r.head)
+	}
+}
+
 func TestMediaTypes(t *testing.T) {
 	for name, want := range map[string]string{
 		"a.json": "application/json", "errors.jsonl": "application/jsonl", "a.csv": "text/csv", "a.arrow": "application/vnd.apache.arrow.file",
@@ -224,7 +236,9 @@ func TestKeepAlive(t *testing.T) {
 		if err != nil {
 			t.Fatalf("request %d, %s: %v", i, method, err)
 		}
-		if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode >= 300 || res.Close {
+		_, err = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode >= 300 || res.Close {
 			t.Fatalf("request %d, %s: %d %v, closes: %v", i, method, res.StatusCode, err, res.Close)
 		}
 	}

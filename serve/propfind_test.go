@@ -58,13 +58,11 @@ func TestPropfind(t *testing.T) {
 			}
 			got[strings.TrimPrefix(e.Href, "/d/")] = strings.Join(has, " ")
 		}
-		missing := map[bool]string{true: "no size"}[named]
-		noSize := missing
+		missing := ""
 		if named {
-			noSize = "dir no size"
-		} else {
-			noSize = "dir"
+			missing = "no size"
 		}
+		noSize := strings.TrimSpace("dir " + missing)
 		want := map[string]string{
 			"": noSize, "sub/": noSize, "to-sub/": noSize, "scan.csv": missing, "bad": missing,
 			"slow.json": "6 tag", "to-file": "6 tag", "sized": "5 tag",

@@ -45,7 +45,7 @@ func Run(ctx context.Context, srv *http.Server, l net.Listener, grace time.Durat
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.Join(ErrCutOff, srv.Close())
 	}
-	<-ended
+	_ = <-ended // that it was closed
 	return err
 }
 
