@@ -50,7 +50,7 @@ func (n version) copyDir(l *loaded, rel string) *dir {
 // lanceMayIndex reports whether, by the manifest alone, an index entry can be in remapped.lance.
 func (n version) lanceMayIndex(l *loaded) bool {
 	for _, ix := range l.m.Indices {
-		if why, _ := n.leftOut(l, ix); why == nil {
+		if _, why := n.leftOut(l, ix); why == nil {
 			return true
 		}
 	}

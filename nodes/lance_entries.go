@@ -32,33 +32,33 @@ type lanceEntries struct{ list []lanceEntry }
 
 // leftOut says, from the manifest alone, why remapped.lance does not have an entry; nil if it may have it. silent is set
 // where that needs no explanation: the entry is the FRI, or the user named it.
-func (n version) leftOut(l *loaded, ix *dataset.Index) (why error, silent bool) {
+func (n version) leftOut(l *loaded, ix *dataset.Index) (silent bool, why error) {
 	const op = "nodes.RemappedDataset"
-	no := func(kind fault.Kind, format string, args ...any) (error, bool) {
-		return fault.New(op, l.m.Path(), kind, format, args...), false
+	no := func(kind fault.Kind, format string, args ...any) (bool, error) {
+		return false, fault.New(op, l.m.Path(), kind, format, args...)
 	}
 	label := fmt.Sprintf("index entry %d (%q)", ix.Ordinal, ix.Name)
 	switch class := recognise(ix).Class; {
 	case class == fri.IsFRI || class == fri.BrokenFRI:
-		return fault.New(op, "", fault.NotFound, "the fragment reuse index"), true
+		return true, fault.New(op, "", fault.NotFound, "the fragment reuse index")
 	case n.t.lance.leave.has(ix):
-		return fault.New(op, "", fault.NotFound, "left out by --for-reader or --omit-index"), true
+		return true, fault.New(op, "", fault.NotFound, "left out by --for-reader or --omit-index")
 	case class == fri.LookAlike && ix.Name == dataset.ReuseIndexName:
 		return no(fault.Corrupt, "%s has the name of the fragment reuse index: Lance cannot list the indices of a table with such an entry", label)
 	case systemEntry(ix):
 		return no(fault.Unsupported, "%s is a system index over files outside of this dataset's data; they are not part of remapped.lance", label)
 	case ix.UUIDErr != nil:
-		return ix.UUIDErr, false
+		return false, ix.UUIDErr
 	case ix.BitmapState == dataset.BitmapUndecodable:
-		return fault.Wrap(op, "", ix.BitmapErr), false
+		return false, fault.Wrap(op, "", ix.BitmapErr)
 	case !coveringFits(l.m, ix):
 		return no(fault.Corrupt, "%s: covering_fields %v are no suffix of fields %v; Lance refuses the whole list of indices for that", label, ix.PB.GetCoveringFields(), ix.PB.GetFields())
 	}
 	if why := unreadable(l.m, ix); why != nil {
-		return fault.Wrap(op, l.m.Path(), why), false
+		return false, fault.Wrap(op, l.m.Path(), why)
 	}
 	if !l.fri.present() {
-		return nil, false
+		return false, nil
 	}
 	switch domain, reason := indexfile.Domain(l.m, ix); {
 	case domain == indexfile.DomainUnknown:
@@ -66,7 +66,7 @@ func (n version) leftOut(l *loaded, ix *dataset.Index) (why error, silent bool) 
 	case domain == indexfile.DomainAddress && ix.BitmapState == dataset.BitmapAbsent:
 		return no(fault.Unsupported, "%s has no fragment_bitmap: which fragments it covered before the rewrites of the history is not known", label)
 	}
-	return nil, false
+	return false, nil
 }
 
 // unreadable says why Lance, meeting an entry, gives up more than that entry: it refuses the list of indices, every filter,
@@ -119,7 +119,7 @@ func (n version) lanceLeftOut(l *loaded) problems {
 		es.add("remapped.lance/_indices", l.m.IndexErr)
 	}
 	for _, ix := range l.m.Indices {
-		if why, silent := n.leftOut(l, ix); why != nil && !silent {
+		if silent, why := n.leftOut(l, ix); why != nil && !silent {
 			es.add("remapped.lance/_indices/ (instead of "+segmentName(ix)+")", why)
 		}
 	}
@@ -143,7 +143,7 @@ func (n version) lanceEntries(ctx context.Context) (*lanceEntries, error) {
 		covers := l.remapCoverage(h.h)
 		times := map[string]int{}
 		for i, ix := range l.m.Indices {
-			if why, _ := n.leftOut(l, ix); why != nil {
+			if _, why := n.leftOut(l, ix); why != nil {
 				continue
 			}
 			domain, _ := indexfile.Domain(l.m, ix)

@@ -45,7 +45,9 @@ func Run(ctx context.Context, srv *http.Server, l net.Listener, grace time.Durat
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.Join(ErrCutOff, srv.Close())
 	}
-	_ = <-ended // that it was closed
+	if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
+		err = errors.Join(err, e)
+	}
 	return err
 }
 

@@ -118,7 +118,7 @@ func (f badFile) ReadAt(context.Context, []byte, int64) (int, error) {
 }
 
 // exportMem exports a tree in memory.
-func exportMem(t *testing.T, ctx context.Context, root memDir, dest string, set func(*export)) (string, error) {
+func exportMem(ctx context.Context, t *testing.T, root memDir, dest string, set func(*export)) (string, error) {
 	t.Helper()
 	var errs bytes.Buffer
 	e := export{src: &source{root: root, uri: "mem"}, stderr: &errs, jobs: 3}
@@ -135,7 +135,7 @@ func TestExportWaitsForJobs(t *testing.T) {
 	jobs := `{"jobs": [{}]}`
 	root := memDir{"slow": slowFile{memFile("found at last"), &left}, ".frifs": memDir{"status.json": memFile(jobs)}}
 	dest := filepath.Join(t.TempDir(), "d")
-	if text, err := exportMem(t, t.Context(), root, dest, nil); err != nil {
+	if text, err := exportMem(t.Context(), t, root, dest, nil); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
 	if b, err := os.ReadFile(filepath.Join(dest, "slow")); err != nil || string(b) != "found at last" {
@@ -145,7 +145,7 @@ func TestExportWaitsForJobs(t *testing.T) {
 	left.Store(1 << 30)
 	root[".frifs"] = memDir{"status.json": memFile(`{"jobs": []}`)}
 	dest = filepath.Join(t.TempDir(), "d")
-	text, err := exportMem(t, t.Context(), root, dest, nil)
+	text, err := exportMem(t.Context(), t, root, dest, nil)
 	if fault.KindOf(err).ExitCode() != 1 || !strings.Contains(text, "slow: ") || !strings.Contains(text, "1 failed") {
 		t.Errorf("without a job: %v: %s", err, text)
 	}
@@ -156,7 +156,7 @@ func TestExportNamesWhatFailsAndGoesOn(t *testing.T) {
 	short := badFile{memFile("abcdef"), nil}
 	root := memDir{"bad": bad, "dir": memDir{"good": memFile("good"), "none": nil, "short": short}, "z": memFile("z")}
 	dest := filepath.Join(t.TempDir(), "d")
-	text, err := exportMem(t, t.Context(), root, dest, nil)
+	text, err := exportMem(t.Context(), t, root, dest, nil)
 	if err == nil || fault.KindOf(err).ExitCode() != 1 {
 		t.Errorf("got %v", err)
 	}
@@ -177,7 +177,7 @@ func TestExportNamesWhatFailsAndGoesOn(t *testing.T) {
 	}
 	// Once it can be read, the same command completes the copy.
 	root["bad"], root["dir"].(memDir)["short"] = bad.memFile, short.memFile
-	if text, err := exportMem(t, t.Context(), root, dest, nil); err != nil || !strings.Contains(text, "2 there before") {
+	if text, err := exportMem(t.Context(), t, root, dest, nil); err != nil || !strings.Contains(text, "2 there before") {
 		t.Errorf("again: %v: %s", err, text)
 	}
 	if fi, err := os.Stat(dest); err != nil || fi.Mode().Perm() != 0o555 || !fi.ModTime().Equal(memTime) {
@@ -191,7 +191,7 @@ func TestExportNamesWhatFailsAndGoesOn(t *testing.T) {
 func TestExportOfMoreThanFits(t *testing.T) {
 	huge := hugeFile{memFile("")}
 	dest := filepath.Join(t.TempDir(), "d")
-	text, err := exportMem(t, t.Context(), memDir{"huge": huge}, dest, nil)
+	text, err := exportMem(t.Context(), t, memDir{"huge": huge}, dest, nil)
 	if err == nil || !strings.Contains(text+err.Error(), "are free") {
 		t.Errorf("%v: %s", err, text)
 	}
@@ -211,12 +211,12 @@ func TestExportStopsAtAnInterrupt(t *testing.T) {
 	stop := badFile{memFile("x"), nil}
 	root := memDir{"a": memFile("a"), "b": cancelFile{stop, cancel}, "c": memFile("c")}
 	dest := filepath.Join(t.TempDir(), "d")
-	text, err := exportMem(t, ctx, root, dest, func(e *export) { e.jobs = 1 })
+	text, err := exportMem(ctx, t, root, dest, func(e *export) { e.jobs = 1 })
 	if fault.KindOf(err) != fault.Cancelled || !strings.Contains(err.Error(), "again") {
 		t.Errorf("got %v: %s", err, text)
 	}
 	root["b"] = stop.memFile
-	if text, err := exportMem(t, t.Context(), root, dest, nil); err != nil || !strings.Contains(text, "1 there before") {
+	if text, err := exportMem(t.Context(), t, root, dest, nil); err != nil || !strings.Contains(text, "1 there before") {
 		t.Errorf("again: %v: %s", err, text)
 	}
 }

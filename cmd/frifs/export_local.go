@@ -109,6 +109,6 @@ func freeSpace(dir string) (int64, bool) {
 	if err := unix.Statfs(dir, &st); err != nil || st.Blocks == 0 {
 		return 0, false
 	}
-	free := uint64(st.Bavail) * uint64(st.Bsize)
+	free := st.Bavail * uint64(st.Bsize)
 	return int64(min(free, 1<<62)), true
 }

@@ -73,8 +73,8 @@ func Domain(m *dataset.Manifest, ix *dataset.Index) (domain, why string) {
 // JSONTarget says what index a JSON index wraps, from its details {1 path, 2 details of the target: Any}: the type ("" if
 // it is not known, or the details do not decode) and the type url.
 func JSONTarget(ix *dataset.Index) (typ, url string) {
-	target, _ := lastBytes(ix.PB.GetIndexDetails().GetValue(), 2)
-	u, _ := lastBytes(target, 1)
+	target := lastBytes(ix.PB.GetIndexDetails().GetValue(), 2)
+	u := lastBytes(target, 1)
 	_, typ = dataset.IndexType(string(u))
 	if typ == "JSON" {
 		return "", string(u) // an index of an index of an index is not made by any release
@@ -83,21 +83,20 @@ func JSONTarget(ix *dataset.Index) (typ, url string) {
 }
 
 // lastBytes returns the last length-delimited field num of a message; nothing if the message does not decode.
-func lastBytes(b []byte, num protowire.Number) (v []byte, ok bool) {
+func lastBytes(b []byte, num protowire.Number) (v []byte) {
 	for len(b) > 0 {
 		n, typ, size := protowire.ConsumeTag(b)
 		if size < 0 {
-			return nil, false
+			return nil
 		}
 		b = b[size:]
 		if size = protowire.ConsumeFieldValue(n, typ, b); size < 0 {
-			return nil, false
+			return nil
 		}
 		if n == num && typ == protowire.BytesType {
 			v, _ = protowire.ConsumeBytes(b)
-			ok = true
 		}
 		b = b[size:]
 	}
-	return v, ok
+	return v
 }

@@ -59,7 +59,7 @@ func findMetadata(b []byte, key string) (off, found int) {
 			return
 		}
 		eachBytes(schema, at, func(num protowire.Number, at int, entry []byte) {
-			if k, _ := lastBytes(entry, 1); num != 5 || string(k) != key {
+			if k := lastBytes(entry, 1); num != 5 || string(k) != key {
 				return
 			}
 			eachBytes(entry, at, func(num protowire.Number, at int, _ []byte) {

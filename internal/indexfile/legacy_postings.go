@@ -6,6 +6,7 @@ import (
 	"container/heap"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"slices"
 
@@ -255,7 +256,7 @@ type postingRun struct {
 
 // next reads the next posting; false at the end of the run.
 func (r *postingRun) next() (bool, error) {
-	if _, err := r.in.Peek(1); err == io.EOF { //nolint:errorlint // a bufio.Reader gives it as it is
+	if _, err := r.in.Peek(1); errors.Is(err, io.EOF) {
 		return false, nil
 	}
 	if _, err := io.ReadFull(r.in, r.head[:]); err != nil {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -223,7 +224,7 @@ func formFiles(t testing.TB) map[string][]byte {
 	out := map[string][]byte{}
 	for a := tar.NewReader(z); ; {
 		h, err := a.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		if err != nil {

@@ -393,7 +393,7 @@ func (d *sparseValues) leaf(ctx context.Context, c *columnInfo, sets *sparseSets
 }
 
 // fit keeps single reads small where values are large: some rows at a time.
-func (d *sparseValues) fit(_ context.Context, _ *columnInfo, _ *pageInfo, _, n, _ uint64) (uint64, error) {
+func (d *sparseValues) fit(_ context.Context, _ *columnInfo, _ *pageInfo, _, n, _ uint64) (uint64, error) { //nolint:unparam // as the other kinds of pages have it
 	return min(n, sparseRows), nil
 }
 

@@ -274,7 +274,7 @@ func TestSynthReadErrors(t *testing.T) {
 	if _, err := s.ReadAt(t.Context(), p, -1); !fault.Is(err, fault.Invalid) {
 		t.Errorf("offset -1: %v", err)
 	}
-	if n, err := s.ReadAt(t.Context(), p, s.Size()); n != 0 || err != io.EOF {
+	if n, err := s.ReadAt(t.Context(), p, s.Size()); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %d bytes, %v", n, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"sync"
 	"testing"
@@ -30,7 +31,7 @@ func TestManyRows(t *testing.T) {
 		g0, n := f.GlobalBuffer(0)
 		tail := make([]byte, 3000)
 		got, err := s.ReadAt(t.Context(), tail, int64(g0+8*rows))
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
 		tail = tail[:got]

@@ -3,6 +3,7 @@ package lancefile_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"slices"
 	"testing"
@@ -193,7 +194,7 @@ func TestSynthesiseProperties(t *testing.T) {
 			n, err := s.ReadAt(t.Context(), p, int64(off))
 			want := whole[min(off, len(whole)):]
 			want = want[:min(len(want), len(p))]
-			if !bytes.Equal(p[:n], want) || (n < len(p)) != (err == io.EOF) || (err != nil && err != io.EOF) {
+			if !bytes.Equal(p[:n], want) || (n < len(p)) != (errors.Is(err, io.EOF)) || (err != nil && !errors.Is(err, io.EOF)) {
 				r.Fatalf("%d bytes at %d of %d: %d, %v", len(p), off, len(whole), n, err)
 			}
 		}

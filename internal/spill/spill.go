@@ -67,7 +67,8 @@ func (s *Buffer) Append(p []byte) error {
 	for _, b := range parts {
 		n, err := file.WriteAt(b, end)
 		if end += int64(n); err != nil {
-			return fault.New("spill.Buffer", s.dir, fault.Unavailable, "after %d bytes: %w", end, err)
+			return fault.New("spill.Buffer", s.dir, fault.Unavailable,
+				"a file that is translated as a whole waits here; after %d bytes: %w (make room, or name another folder with --cache-dir)", end, err)
 		}
 	}
 	if cap(buf) > 2*spillBuffer {
@@ -86,7 +87,7 @@ func (s *Buffer) open() (*os.File, error) {
 	}
 	f, err := os.CreateTemp(s.dir, ".frifs-spill-*")
 	if err != nil {
-		return nil, fault.New("spill.Buffer", s.dir, fault.Unavailable, "%w", err)
+		return nil, fault.New("spill.Buffer", s.dir, fault.Unavailable, "%w (name another folder with --cache-dir)", err)
 	}
 	if err := os.Remove(f.Name()); err != nil {
 		f.Close()

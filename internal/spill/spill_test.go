@@ -40,7 +40,7 @@ func TestReadsWhatWasAppended(t *testing.T) {
 			n, err := s.ReadAt(got, off)
 			expect := want[min(off, int64(len(want))):]
 			expect = expect[:min(len(got), len(expect))]
-			if !bytes.Equal(got[:n], expect) || (err == io.EOF) != (n < len(got)) || (err != nil && err != io.EOF) {
+			if !bytes.Equal(got[:n], expect) || (errors.Is(err, io.EOF)) != (n < len(got)) || (err != nil && !errors.Is(err, io.EOF)) {
 				t.Fatalf("at %d of %d: %d bytes of %d, %v", off, len(want), n, len(got), err)
 			}
 		}

@@ -76,7 +76,7 @@ func (s *Blob) get(ctx context.Context, name string, off, n int64, want Object) 
 		return nil, s.fail(ctx, nil, op, name, err)
 	}
 	b.obj.Name = name
-	if err := s.check(b, off, n, want); err != nil {
+	if err := s.check(b, want); err != nil {
 		_ = b.Close() // nothing of it is used
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func startOf(contentRange string) int64 {
 }
 
 // check compares the answer with what was asked for.
-func (s *Blob) check(b *body, off, n int64, want Object) error {
+func (s *Blob) check(b *body, want Object) error {
 	if want.ETag == "" && want.Modified.IsZero() {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (s *Blob) pastEnd(ctx context.Context, name string, off, n int64, want Obje
 		return nil, err
 	}
 	b := &body{http.NoBody, obj, obj.Size}
-	if err := s.check(b, off, n, want); err != nil {
+	if err := s.check(b, want); err != nil {
 		return nil, err
 	}
 	if obj.Size > 0 && (n < 0 || off < obj.Size) {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	hedgeMin     = 200 * time.Millisecond
+	hedgeFrom    = 200 * time.Millisecond
 	hedgeMax     = 4 * time.Second
 	hedgeUnknown = time.Second // as long as too little is known of the store
 	hedgeBudget  = 10          // second requests at once, after a quiet time
@@ -44,7 +44,7 @@ func (h *lateness) delay() time.Duration {
 	}
 	h.answer = append(h.answer[:0], h.took[:min(h.n, len(h.took))]...)
 	slices.Sort(h.answer)
-	return max(hedgeMin, min(hedgeMax, 3*h.answer[len(h.answer)*9/10]))
+	return max(hedgeFrom, min(hedgeMax, 3*h.answer[len(h.answer)*9/10]))
 }
 
 // spend reports whether one more second request is within the budget, and takes it.
