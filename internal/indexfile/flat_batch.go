@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/frifs/frifs/fri"
+	"github.com/frifs/frifs/translate"
 )
 
 const (
@@ -201,23 +202,55 @@ func (t *translated) settle(ctx context.Context, w *batchWork, from uint64, dst 
 	addrs := w.addrs
 	w.addrs = w.addrs[:0]
 	w.answers.Grow(len(addrs))
+	if r, ok := t.r.(*segmentResolver); ok {
+		if err := r.translate(ctx, addrs, &w.answers); err != nil {
+			return err
+		}
+		r.put(&w.answers, from, dst)
+		return nil
+	}
 	if err := t.r.Resolve(ctx, addrs, &w.answers); err != nil {
 		return err
 	}
-	w.answers.put(from, dst)
+	for i := range dst {
+		v := uint64(Placeholder(from + uint64(i)))
+		if w.answers.Keep(i) {
+			v = uint64(w.answers.New[i])
+		}
+		dst[i] = v
+	}
 	return nil
 }
 
-// put writes what stands in the rows from from on: the address of an entry that keeps one, else the placeholder. It
-// has no branch for each, since which rows are gone is beyond the processor's guess.
-func (a *Answers) put(from uint64, dst []uint64) {
-	addrs, outcomes, covered := a.New[:len(dst)], a.Outcome[:len(dst)], a.Covered[:len(dst)]
-	for i := range dst {
-		keep := addressed(outcomes[i])
-		if !covered[i] {
-			keep = 0
+// put writes what stands in the rows from from on, given answers without coverage: the address of an entry that keeps
+// one, else the placeholder. Which rows are gone is beyond the processor's guess, so there is no branch for each.
+func (r *segmentResolver) put(a *Answers, from uint64, dst []uint64) {
+	for lo := 0; lo < len(dst); lo += groupRows {
+		hi := min(lo+groupRows, len(dst))
+		addrs, outcomes, out := a.New[lo:hi], a.Outcome[lo:hi], dst[lo:hi]
+		first := from + uint64(lo)
+		f, ok := together(addrs, outcomes)
+		if ok && r.covered.Contains(f) {
+			choose(addrs, outcomes, first, out)
+			continue
 		}
-		gone := uint64(Placeholder(from + uint64(i)))
-		dst[i] = gone ^ (gone^uint64(addrs[i]))&-keep
+		for i, o := range outcomes {
+			v := uint64(Placeholder(first + uint64(i)))
+			if !ok && addressed(o) != 0 && r.covered.Contains(uint32(addrs[i]>>32)) {
+				v = uint64(addrs[i])
+			}
+			out[i] = v
+		}
+	}
+}
+
+// choose writes addresses, or placeholders where there are none. It is not inlined, to keep its loop in registers.
+//
+//go:noinline
+func choose(addrs []fri.RowAddr, outcomes []translate.Outcome, first uint64, out []uint64) {
+	addrs, outcomes = addrs[:len(out)], outcomes[:len(out)]
+	for i := range out {
+		gone := uint64(Placeholder(first + uint64(i)))
+		out[i] = gone ^ (gone^uint64(addrs[i]))&-addressed(outcomes[i])
 	}
 }

@@ -77,11 +77,10 @@ func (r *segmentResolver) Rows(f fri.FragID) (uint64, bool) {
 
 // Resolve implements Resolver.
 func (r *segmentResolver) Resolve(ctx context.Context, addrs []fri.RowAddr, a *Answers) error {
-	if len(a.New) != len(addrs) || len(a.Outcome) != len(addrs) || len(a.Covered) != len(addrs) {
+	if len(a.Covered) != len(addrs) {
 		return fault.New("indexfile.Resolve", "", fault.Invalid, "answers for %d addresses", len(addrs))
 	}
-	res := translate.Results{New: a.New, Outcome: a.Outcome, Strict: true}
-	if err := r.tr.Translate(ctx, addrs, &res); err != nil {
+	if err := r.translate(ctx, addrs, a); err != nil {
 		return err
 	}
 	for lo := 0; lo < len(addrs); lo += groupRows {
@@ -89,6 +88,12 @@ func (r *segmentResolver) Resolve(ctx context.Context, addrs []fri.RowAddr, a *A
 		r.cover(a.New[lo:hi], a.Outcome[lo:hi], a.Covered[lo:hi])
 	}
 	return nil
+}
+
+// translate answers but for the coverage.
+func (r *segmentResolver) translate(ctx context.Context, addrs []fri.RowAddr, a *Answers) error {
+	res := translate.Results{New: a.New, Outcome: a.Outcome, Strict: true}
+	return r.tr.Translate(ctx, addrs, &res)
 }
 
 // groupRows is how many answers are looked at together: mostly all of them are in the same fragment.
