@@ -2,6 +2,8 @@ package nodes
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,7 +63,28 @@ func (r *errorRing) all() ([]ErrorRecord, uint64) {
 
 // failed notes a failure of the file at path, from the root of this tree, for .frifs/errors.jsonl and returns it with
 // the path from the root of the mount. Cancellations are no failures of the file.
-func (t *Tree) failed(op, path string, err error) error { return t.note(op, t.path+path, err) }
+func (t *Tree) failed(op, path string, err error) error {
+	return t.note(op, t.path+path, t.cleanedUp(op, path, err))
+}
+
+// cleanedUp adds to a failure of a file that is gone that its version is, if so.
+func (t *Tree) cleanedUp(op, path string, err error) error {
+	kind := fault.KindOf(err)
+	rest, ok := strings.CutPrefix(path, "versions/")
+	if kind != fault.NotFound && kind != fault.Stale || !ok {
+		return err
+	}
+	number, _, _ := strings.Cut(rest, "/")
+	n, perr := strconv.ParseUint(number, 10, 64)
+	v := t.versions.known()
+	if perr != nil || v == nil {
+		return err
+	}
+	if _, ok := v.find(n); ok {
+		return err
+	}
+	return fault.New(op, t.path+path, kind, "version %d is not retained any more (cleaned up): %w", n, err)
+}
 
 // note is failed with a path from the root of the mount.
 func (t *Tree) note(op, path string, err error) error {

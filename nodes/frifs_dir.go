@@ -24,6 +24,9 @@ func (t *Tree) frifsDir() *dir {
 			return out, nil
 		},
 		find: func(ctx context.Context, name string) (Node, error) {
+			if name == "refresh" {
+				return t.refreshFile(ctx)
+			}
 			render, ok := files[name]
 			if !ok {
 				return nil, notFound(".frifs", name)
@@ -98,9 +101,7 @@ func (t *Tree) statusJSON(ctx context.Context) ([]byte, error) {
 	_, errs := t.ring.all()
 	gauges := t.gauges()
 	caches := t.caches()
-	t.lastView.mu.Lock()
-	listed := t.lastView.at
-	t.lastView.mu.Unlock()
+	looks := t.versions.ages()
 	j := newJSONDoc()
 	j.Members(func(e *enc) {
 		e.K("uri").Str(t.cfg.URI)
@@ -108,8 +109,9 @@ func (t *Tree) statusJSON(ctx context.Context) ([]byte, error) {
 		e.K("started_at").Time(t.start)
 		e.K("now").Time(now)
 		e.K("uptime_seconds").Int(int64(now.Sub(t.start).Seconds()))
-		e.K("versions_listed_at").Time(listed)
-		e.K("versions_age_seconds").Int(int64(now.Sub(listed).Seconds()))
+		e.K("versions_listed_at").Time(looks.seen)
+		e.K("versions_age_seconds").Int(int64(now.Sub(looks.seen).Seconds()))
+		e.looks(looks, t.cfg.PollInterval, now)
 		e.K("pinned_version").OptUint(t.pin)
 		e.K("op_timeout").Str(t.cfg.OpTimeout.String())
 		e.K("errors_total").Uint(errs)

@@ -165,7 +165,7 @@ func TestNewVersionsAppear(t *testing.T) {
 	}
 	old := catJSON(t, tr, "latest/version.json")
 	m.version(2, fragments(0, 1))
-	clk.advance(2 * time.Second)
+	clk.advance(defaultPollInterval)
 	after, err := root.Lookup(t.Context(), "latest")
 	if err != nil || after.Ino() == before.Ino() {
 		t.Errorf("latest keeps its inode %d (%v)", before.Ino(), err)

@@ -28,8 +28,12 @@ type Config struct {
 	Release   string            // frifs release, shown in .frifs/status.json
 	Now       func() time.Time  // nil = time.Now
 	OnError   func(ErrorRecord) // told about each failure that .frifs/errors.jsonl gets; may be nil
+	OnChange  func(Change)      // told of each look that found something new, in their order; must return at once; may be nil
 	Gauges    func() []Gauge    // more figures for .frifs/status.json and .frifs/metrics; may be nil
 	CacheDir  string            // where large re-serialised index files spill to; "" = the system's temporary directory
+
+	// PollInterval is how old what is known of the versions may get; 0 = 10 s. See Tree.Watch.
+	PollInterval time.Duration
 
 	// ForReader names the Lance release that remapped.lance is made for ("2.0.1"): index types that make it fail are
 	// left out. "" = none in particular.
@@ -51,26 +55,27 @@ type shared struct {
 	now   func() time.Time
 	stop  context.CancelFunc
 
-	loads   *flight[string, *loaded]                    // by identity of the manifest
-	hists   *flight[string, *history]                   // by content of the FRI entry
-	maps    *flight[string, rowmap.Mapping]             // by record and place
-	files   *flight[uint64, mapcsv.File]                // by inode
-	txns    *flight[string, *transaction]               // by identity of the manifest
-	dirs    *flight[string, []storedFile]               // files of an index directory, by its URI
-	docs    *flight[uint64, *rendered]                  // by inode
-	sizes   *flight[uint64, int64]                      // of mapping files, by inode
-	opened  *flight[uint64, openedObject]               // stored files as they were when last opened, by first inode
-	remaps  *flight[uint64, *held]                      // open remapped files of known size, by content
-	made    *flight[uint64, *held]                      // re-serialised files, by content
-	facts   *flight[string, *fileFacts]                 // what the tails of index files say, by content
-	found   *flight[string, *foundFragments]            // where the addresses of a segment lie, by content
-	lance   *lanceParts                                 // of remapped.lance
-	resolve func(indexfile.Resolver) indexfile.Resolver // set by tests: takes the place of translation
-	records *fri.Cache
-	blocks  *rowmap.Cache
-	ring    errorRing
-	refs    *flight[string, []dataset.Ref] // listings of tags and branches, by dataset and second
-	trees   *flight[string, *Tree]         // of branches and tables that were looked into, by URI
+	loads    *flight[string, *loaded]                    // by identity of the manifest
+	hists    *flight[string, *history]                   // by content of the FRI entry
+	maps     *flight[string, rowmap.Mapping]             // by record and place
+	files    *flight[uint64, mapcsv.File]                // by inode
+	txns     *flight[string, *transaction]               // by identity of the manifest
+	dirs     *flight[string, []storedFile]               // files of an index directory, by its URI
+	docs     *flight[uint64, *rendered]                  // by inode
+	sizes    *flight[uint64, int64]                      // of mapping files, by inode
+	opened   *flight[uint64, openedObject]               // stored files as they were when last opened, by first inode
+	remaps   *flight[uint64, *held]                      // open remapped files of known size, by content
+	made     *flight[uint64, *held]                      // re-serialised files, by content
+	facts    *flight[string, *fileFacts]                 // what the tails of index files say, by content
+	found    *flight[string, *foundFragments]            // where the addresses of a segment lie, by content
+	lance    *lanceParts                                 // of remapped.lance
+	resolve  func(indexfile.Resolver) indexfile.Resolver // set by tests: takes the place of translation
+	records  *fri.Cache
+	blocks   *rowmap.Cache
+	ring     errorRing
+	watching watchings                      // what is looked at for new versions
+	refs     *flight[string, []dataset.Ref] // listings of tags and branches, by dataset and second
+	trees    *flight[string, *Tree]         // of branches and tables that were looked into, by URI
 }
 
 // maxTrees is how many branches and tables stay open at a time. One that was let go of opens again when it is asked for;
@@ -88,8 +93,7 @@ type Tree struct {
 	jobs  *treeJobs // of the mount
 
 	pin      *uint64 // the only version shown; nil = all
-	views    *flight[int64, *view]
-	lastView lastView
+	versions *watched
 	live     *live
 }
 
@@ -132,6 +136,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.PollInterval <= 0 {
+		cfg.PollInterval = defaultPollInterval
+	}
 	return cfg
 }
 
@@ -173,7 +180,7 @@ const treeCost = 1024
 // tree makes the tree of cfg.Dataset at path, which ends in a slash or is empty.
 func (s *shared) tree(cfg Config, js *jobs, path string) *Tree {
 	t := &Tree{shared: s, cfg: cfg, ds: cfg.Dataset, path: path, scope: cfg.URI + "\x00", jobs: &treeJobs{js, path}}
-	t.views = newFlight[int64, *view](1024, cfg.OpTimeout/2, t.now)
+	t.versions = t.watch()
 	t.live = newLive(t)
 	return t
 }

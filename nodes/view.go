@@ -44,60 +44,10 @@ func (v *view) chainKey(i int) string {
 	return v.chain[i]
 }
 
-// lastView keeps the last view, so that an unchanged listing gives the same one.
-type lastView struct {
-	mu sync.Mutex // protects what follows
-	v  *view
-	at time.Time // of the listing that v shows, or that showed the same
-}
+// view returns the retained versions as they were when they were last looked at.
+func (t *Tree) view(ctx context.Context) (*view, error) { return t.versions.view(ctx) }
 
-// view returns the retained versions as they are now, or as they were less than livePeriod ago. While the versions
-// cannot be listed, the last view goes on to be served: an error here would take the whole tree away. The failure is
-// noted, and .frifs/status.json shows the age of the view.
-func (t *Tree) view(ctx context.Context) (*view, error) {
-	key := t.now().UnixNano() / int64(livePeriod)
-	return t.views.get(ctx, key, func(ctx context.Context) (*view, int64, error) {
-		l, err := t.ds.Versions(ctx)
-		t.lastView.mu.Lock()
-		defer t.lastView.mu.Unlock()
-		if err != nil {
-			if old := t.lastView.v; old != nil && !fault.Is(err, fault.Cancelled) {
-				_ = t.failed("list", "versions", err)
-				return old, 0, nil
-			}
-			return nil, 0, err
-		}
-		t.lastView.at = t.now()
-		if old := t.lastView.v; old != nil && sameListing(old.listing, l) {
-			return old, 0, nil
-		}
-		t.lastView.v = t.newView(l)
-		return t.lastView.v, 0, nil
-	})
-}
-
-func sameListing(a, b *dataset.Listing) bool {
-	if len(a.Versions) != len(b.Versions) || len(a.Detached) != len(b.Detached) || len(a.Ignored) != len(b.Ignored) {
-		return false
-	}
-	for i := range a.Versions {
-		if a.Versions[i].Version != b.Versions[i].Version || a.Versions[i].Object != b.Versions[i].Object {
-			return false
-		}
-	}
-	for i := range a.Detached {
-		if a.Detached[i] != b.Detached[i] {
-			return false
-		}
-	}
-	for k, n := range a.Ignored {
-		if b.Ignored[k] != n {
-			return false
-		}
-	}
-	return true
-}
-
+// newView makes the view of a listing.
 func (t *Tree) newView(l *dataset.Listing) *view {
 	v := &view{listing: l, refs: l.Versions, hi: len(l.Versions)}
 	if t.pin != nil {
@@ -173,10 +123,7 @@ func (t *Tree) resolvePin(ctx context.Context) error {
 	default:
 		return nil
 	}
-	t.lastView.mu.Lock()
-	t.lastView.v = t.newView(v.listing)
-	t.lastView.mu.Unlock()
-	t.views = newFlight[int64, *view](1024, t.cfg.OpTimeout/2, t.now)
+	t.versions.freeze(t.newView(v.listing))
 	return nil
 }
 

@@ -1,0 +1,128 @@
+package nodes
+
+import (
+	"context"
+	"time"
+
+	"github.com/frifs/frifs/fault"
+)
+
+const (
+	// maxBackoff is how many times the interval becomes twice as long while the store cannot be asked.
+	maxBackoff = 4
+	// coldAfter is how many intervals a part of the tree is looked after without being used.
+	coldAfter = 10
+)
+
+// Watch looks for new versions every Config.PollInterval, and longer and longer after failures, until ctx ends. What it
+// finds goes to Config.OnChange. While it runs, no access to the tree waits for a look at versions that are known. A
+// tree with a pinned version has nothing to look for: it returns at once.
+func (t *Tree) Watch(ctx context.Context) {
+	tick := time.NewTicker(t.cfg.PollInterval)
+	defer tick.Stop()
+	t.poll(ctx, tick.C)
+}
+
+func (t *Tree) poll(ctx context.Context, ticks <-chan time.Time) {
+	if t.versions.ages().frozen {
+		return
+	}
+	t.watching.poll(true)
+	defer t.watching.poll(false)
+	for {
+		select {
+		case <-ticks:
+			t.pollOnce(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pollOnce begins a look at each part of the tree whose time has come.
+func (t *Tree) pollOnce(ctx context.Context) []*probe {
+	var out []*probe
+	for _, w := range t.watching.list() {
+		switch due, cold := w.due(t.now()); {
+		case cold:
+			t.watching.leave(w)
+		case due:
+			out = append(out, w.start(ctx, false))
+		}
+	}
+	return out
+}
+
+// due reports whether it is time to look, or that nobody has used this part of the tree for long. A look takes a part of
+// the interval, and ticks may come late, so half an interval counts as a whole one.
+func (w *watched) due(now time.Time) (due, cold bool) {
+	every := w.t.cfg.PollInterval
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frozen || w.dir != "" && now.Sub(w.used) > coldAfter*every {
+		return false, true
+	}
+	wait := every << min(w.failures, maxBackoff)
+	return w.running == nil && now.Sub(w.began) >= wait-every/2, false
+}
+
+// Refresh looks for new versions at once, with a full listing, and returns when they are shown. Looks that are asked for
+// are a second apart: a call may wait for so long. In a tree with a pinned version it does nothing. Errors are the
+// store's; what was known before goes on to be shown then.
+func (t *Tree) Refresh(ctx context.Context) error {
+	all := t.watching.list()
+	errs := make(chan error, len(all))
+	for _, w := range all {
+		go func() { errs <- w.ask(ctx) }()
+	}
+	var first error
+	for range all {
+		if err := <-errs; first == nil && err != nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// refreshFile is .frifs/refresh: looking it up has the tree look for new versions, and its content says what came of it.
+// It is not listed, so that nobody who walks the tree sets that off.
+func (t *Tree) refreshFile(ctx context.Context) (Node, error) {
+	const path = ".frifs/refresh"
+	before := t.versions.known()
+	err := t.Refresh(ctx)
+	if fault.Is(err, fault.Cancelled) {
+		return nil, t.failed("refresh", path, err)
+	}
+	now := t.versions.known()
+	a := t.versions.ages()
+	j := newJSONDoc()
+	j.Members(func(e *enc) {
+		e.K("latest_version")
+		if now == nil {
+			e.Null()
+		} else {
+			e.OptUint(now.latest())
+		}
+		e.K("before")
+		if before == nil {
+			e.Null()
+		} else {
+			e.OptUint(before.latest())
+		}
+		e.K("changed").Bool(before != now)
+		e.K("pinned_version").OptUint(t.pin)
+		e.K("looked_at").Time(a.began)
+		e.K("error").Err(err)
+	})
+	data, err := jsonBytes(ctx, j.Done())
+	if err != nil {
+		return nil, t.failed("render", path, err)
+	}
+	return &askedFile{bytesFile{base: base{ino: t.inode(path, string(data)), path: path, mtime: t.now()}, data: data}}, nil
+}
+
+// askedFile is a file whose looking up does something: no answer may be kept.
+type askedFile struct{ bytesFile }
+
+// Transient implements Transient.
+func (*askedFile) Transient() bool { return true }

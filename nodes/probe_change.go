@@ -1,0 +1,86 @@
+package nodes
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/frifs/frifs/internal/dataset"
+)
+
+// Change is what a look at the store found to be new in one dataset. Versions are those that the tree shows, ascending.
+type Change struct {
+	Dir      string   // of the tree: it holds latest and versions/; "" is the root
+	Was, Now *uint64  // the version that latest pointed to, and points to; nil = none
+	Added    []uint64 // versions that were not there before
+	Removed  []uint64 // versions that are gone: cleaned up
+	Replaced []uint64 // numbers that stand for another manifest now
+
+	// shifted: the place of versions that stay has changed among those that are retained. Files in them that compare
+	// with older versions are others now.
+	shifted bool
+}
+
+// maxNames bounds the names that are told one by one.
+const maxNames = 256
+
+// changeOf compares two views of one dataset.
+func changeOf(dir string, old, now *view) Change {
+	c := Change{Dir: dir, Was: old.latest(), Now: now.latest()}
+	a, b := old.shown(), now.shown()
+	for len(a) > 0 || len(b) > 0 {
+		order := 0
+		switch {
+		case len(a) == 0:
+			order = 1
+		case len(b) == 0:
+			order = -1
+		default:
+			order = cmp.Compare(a[0].Version, b[0].Version)
+		}
+		switch {
+		case order < 0:
+			c.Removed = append(c.Removed, a[0].Version)
+			a = a[1:]
+			continue
+		case order > 0:
+			c.Added = append(c.Added, b[0].Version)
+			b = b[1:]
+			c.shifted = c.shifted || len(a) > 0
+			continue
+		case a[0].Object != b[0].Object:
+			c.Replaced = append(c.Replaced, b[0].Version)
+		}
+		a, b = a[1:], b[1:]
+	}
+	c.shifted = c.shifted || len(c.Removed)+len(c.Replaced) > 0
+	return c
+}
+
+// shown are the versions that the tree shows.
+func (v *view) shown() []dataset.VersionRef { return v.refs[v.lo:v.hi] }
+
+// latest is the number that latest points to, nil where there is none.
+func (v *view) latest() *uint64 {
+	if v.hi == v.lo {
+		return nil
+	}
+	return &v.refs[v.hi-1].Version
+}
+
+// Names lists the names of the tree that may mean something else since the change.
+func (c Change) Names() []Name {
+	out := []Name{{c.Dir, "latest"}}
+	if c.Dir == "" {
+		out = append(out, Name{"", "dataset.json"})
+	}
+	versions := joinPath(c.Dir, "versions")
+	if c.shifted {
+		out = append(out, Name{versions, ""})
+	}
+	told := slices.Concat(c.Added, c.Removed, c.Replaced)
+	for _, n := range told[:min(len(told), maxNames)] {
+		out = append(out, Name{versions, strconv.FormatUint(n, 10)})
+	}
+	return out
+}
