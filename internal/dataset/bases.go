@@ -19,6 +19,7 @@ type Base struct {
 	Recorded    string  // the path as recorded in the manifest; "" for the own root
 	URI         string  // where that is: rebased, absolute, without credentials
 	DatasetRoot bool    // whether data/, _indices/ and _deletions/ are below it, or the files themselves
+	Moved       bool    // found by its place in the tree of a dataset that was moved, not where it is recorded
 	Store       store.Store
 }
 
@@ -27,15 +28,19 @@ func (b Base) String() string {
 	if b.ID == nil {
 		return "the dataset's own root " + b.URI
 	}
+	if b.Moved {
+		return fmt.Sprintf("base %d (%s, recorded at another place)", *b.ID, b.URI)
+	}
 	return fmt.Sprintf("base %d (%s)", *b.ID, b.URI)
 }
 
 // own is the base of files without a base_id.
 func (d *Dataset) own() Base { return Base{URI: d.URI(), DatasetRoot: true, Store: d.st} }
 
-// Base resolves a base id of the manifest; nil means the dataset's own root. No request is made to the store. Errors
-// name the base: fault.Corrupt for an id that the manifest does not have or a path that is not absolute, fault.Denied
-// for one outside the allowed roots (the dataset's tree, its parent directory, Options.AllowBase).
+// Base resolves a base id of the manifest; nil means the dataset's own root. The store is asked only about a base of a
+// branch that lies outside the branch's own tree and parent directory. Errors name the base: fault.Corrupt for an id that
+// the manifest does not have or a path that is not absolute, fault.Denied for one outside the allowed roots (the
+// dataset's tree, its parent directory, Options.AllowBase).
 func (d *Dataset) Base(ctx context.Context, m *Manifest, baseID *uint32) (Base, error) {
 	if baseID == nil {
 		return d.own(), nil
@@ -56,42 +61,164 @@ func (d *Dataset) base(ctx context.Context, m *Manifest, rec *pb.BasePath) (Base
 	const op = "dataset.Base"
 	id := rec.GetId()
 	b := Base{ID: &id, Name: rec.GetName(), Recorded: rec.GetPath(), DatasetRoot: rec.GetIsDatasetRoot()}
-	uri, err := canonical(d.rebase(rec.GetPath()))
+	path, given := d.opt.Bases[id]
+	if !given {
+		path = d.rebase(rec.GetPath())
+	} else if !store.IsURI(path) {
+		path, _ = filepath.Abs(path)
+	}
+	uri, err := canonical(path)
 	if err != nil {
 		return Base{}, fault.New(op, m.where, fault.Corrupt, "base %d: %w", id, err)
 	}
 	b.URI = uri
-	own, _ := canonical(d.URI())
-	roots := d.allowedRoots(m, own)
-	if roots = append(roots, realRoots(roots)...); !withinAny(roots, uri) {
-		return Base{}, fault.New(op, m.where, fault.Denied,
-			"base %d lies at %s, outside the dataset's tree and its parent directory: admit it with --allow-base %s, or name where it is now with --rebase OLD=NEW",
-			id, uri, uri)
+	if given { // by the user, who may name any place
+		return d.openBase(ctx, b)
 	}
-	if !store.IsURI(uri) && !d.opt.FollowOutside {
-		// A link on the way must not lead to where the path itself may not.
-		if target, err := filepath.EvalSymlinks(uri); err == nil && !withinAny(roots, target) {
-			return Base{}, fault.New(op, m.where, fault.Denied,
-				"base %d lies at %s, which a symbolic link leads to %s, outside the allowed roots: admit it with --allow-base %s", id, uri, target, target)
+	err = d.admit(ctx, m, b)
+	if b.DatasetRoot && (err == nil || fault.Is(err, fault.Denied)) {
+		if at, ok := d.moved(ctx, m, b, err == nil); ok {
+			b.URI, b.Moved, err = at, true, nil
 		}
 	}
-	switch rel, inside := below(own, uri); {
-	case inside && rel == "":
-		b.Store = d.st
-	case inside:
-		b.Store = d.st.Sub(rel)
-	default:
-		open := d.opt.OpenStore
-		if open == nil {
-			open = func(ctx context.Context, uri string) (store.Store, error) {
-				return store.OpenURI(ctx, uri, store.Options{FollowOutside: d.opt.FollowOutside})
+	if err != nil {
+		return Base{}, err
+	}
+	return d.openBase(ctx, b)
+}
+
+// admit reports whether a base lies where the manifest may lead.
+func (d *Dataset) admit(ctx context.Context, m *Manifest, b Base) error {
+	const op = "dataset.Base"
+	roots := d.allowedRoots()
+	roots = append(roots, realRoots(roots)...)
+	if !withinAny(roots, b.URI) {
+		// The rest of the tree that a branch belongs to.
+		main := d.mainRoot(ctx, m)
+		if main != "" {
+			more := []string{main}
+			if up, ok := parent(main); ok {
+				more = append(more, up)
 			}
+			roots = append(append(roots, more...), realRoots(more)...)
 		}
-		if b.Store, err = open(ctx, uri); err != nil {
-			return Base{}, fault.Wrap(op, fmt.Sprintf("base %d (%s)", id, uri), err)
+		if !withinAny(roots, b.URI) {
+			return fault.New(op, m.where, fault.Denied,
+				"base %d lies at %s, outside the dataset's tree and its parent directory: admit it with --allow-base %s, or name where it is now with --rebase OLD=NEW or --base %d=URI",
+				*b.ID, b.URI, b.URI, *b.ID)
 		}
+	}
+	if !store.IsURI(b.URI) && !d.opt.FollowOutside {
+		// A link on the way must not lead to where the path itself may not.
+		if target, err := filepath.EvalSymlinks(b.URI); err == nil && !withinAny(roots, target) {
+			return fault.New(op, m.where, fault.Denied,
+				"base %d lies at %s, which a symbolic link leads to %s, outside the allowed roots: admit it with --allow-base %s", *b.ID, b.URI, target, target)
+		}
+	}
+	return nil
+}
+
+// moved looks for the base of a branch by its place in the tree of the dataset, which was copied or moved since the base
+// was recorded. A base that is still where it is recorded stays there.
+func (d *Dataset) moved(ctx context.Context, m *Manifest, b Base, admitted bool) (string, bool) {
+	if m.Branch() == "" {
+		return "", false
+	}
+	if own, _ := canonical(d.URI()); withinAny([]string{own}, b.URI) {
+		return "", false
+	}
+	main := d.mainRoot(ctx, m)
+	if main == "" {
+		return "", false
+	}
+	if _, inside := below(main, b.URI); inside && admitted {
+		return "", false
+	}
+	at := main
+	if i := strings.LastIndex(b.URI, "/"+treeDir+"/"); i > 0 {
+		at += b.URI[i:]
+	}
+	if at == b.URI || admitted && d.isDataset(ctx, b.URI) || !d.isDataset(ctx, at) {
+		return "", false
+	}
+	return at, true
+}
+
+// mainRoot is the root of the dataset that the branch of m belongs to, "" where that is not known. A manifest that merely
+// says that it is on a branch leads nowhere: the root above must be a dataset.
+func (d *Dataset) mainRoot(ctx context.Context, m *Manifest) string {
+	if d.main != nil {
+		main, _ := canonical(d.main.URI())
+		return main
+	}
+	branch := m.Branch()
+	if branch == "" {
+		return ""
+	}
+	own, _ := canonical(d.URI())
+	main, ok := strings.CutSuffix(own, "/"+treeDir+"/"+branch)
+	if _, up := parent(main); !ok || !up || !d.isDataset(ctx, main) {
+		return ""
+	}
+	return main
+}
+
+// isDataset asks whether there is a _versions directory below uri, until there is.
+func (d *Dataset) isDataset(ctx context.Context, uri string) bool {
+	if _, ok := d.datasets.Load(uri); ok {
+		return true
+	}
+	st, err := d.storeAt(ctx, uri)
+	if err != nil || hasVersions(ctx, st) != nil {
+		return false
+	}
+	d.datasets.Store(uri, true)
+	return true
+}
+
+func (d *Dataset) openBase(ctx context.Context, b Base) (Base, error) {
+	var err error
+	if b.Store, err = d.storeAt(ctx, b.URI); err != nil {
+		return Base{}, fault.Wrap("dataset.Base", fmt.Sprintf("base %d (%s)", *b.ID, b.URI), err)
 	}
 	return b, nil
+}
+
+// maxStores bounds how many stores of bases are kept open.
+const maxStores = 256
+
+// storeAt opens the store at a canonical uri, which is admitted: once, while the manifests name no more than maxStores.
+func (d *Dataset) storeAt(ctx context.Context, uri string) (store.Store, error) {
+	own, _ := canonical(d.URI())
+	switch rel, inside := below(own, uri); {
+	case inside && rel == "":
+		return d.st, nil
+	case inside:
+		return d.st.Sub(rel), nil
+	}
+	d.mu.Lock()
+	st, ok := d.stores[uri]
+	d.mu.Unlock()
+	if ok {
+		return st, nil
+	}
+	open := d.opt.OpenStore
+	if open == nil {
+		open = func(ctx context.Context, uri string) (store.Store, error) {
+			return store.OpenURI(ctx, uri, store.Options{FollowOutside: d.opt.FollowOutside})
+		}
+	}
+	st, err := open(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.stores) >= maxStores || d.stores == nil {
+		d.stores = map[string]store.Store{}
+	}
+	d.stores[uri] = st
+	return st, nil
 }
 
 // rebase applies Options.Rebase to a recorded path.
@@ -139,18 +266,13 @@ func canonical(path string) (string, error) {
 	return store.WithoutCredentials(u), nil
 }
 
-// allowedRoots lists where bases may be: the dataset's own tree, its parent directory unless that is the root of the
-// file system, and what the user admits. A branch belongs to the dataset whose tree/ holds it.
-func (d *Dataset) allowedRoots(m *Manifest, own string) []string {
+// allowedRoots lists where bases may be, whatever the manifest says: the dataset's own tree, its parent directory, and
+// what the user admits.
+func (d *Dataset) allowedRoots() []string {
+	own, _ := canonical(d.URI())
 	roots := []string{own}
-	if branch := m.Branch(); branch != "" {
-		if main, ok := strings.CutSuffix(own, "/tree/"+branch); ok && main != "" {
-			own = main
-			roots = append(roots, main)
-		}
-	}
-	if i := strings.LastIndexByte(own, '/'); i > 0 && !strings.HasSuffix(own[:i], ":/") {
-		roots = append(roots, own[:i])
+	if up, ok := parent(own); ok {
+		roots = append(roots, up)
 	}
 	for _, a := range d.opt.AllowBase {
 		if c, err := canonical(a); err == nil {
@@ -160,6 +282,15 @@ func (d *Dataset) allowedRoots(m *Manifest, own string) []string {
 		}
 	}
 	return roots
+}
+
+// parent is the directory above a canonical path or URI, unless that is the root of the file system or all buckets.
+func parent(uri string) (string, bool) {
+	i := strings.LastIndexByte(uri, '/')
+	if i <= 0 || strings.HasSuffix(uri[:i], ":/") {
+		return "", false
+	}
+	return uri[:i], true
 }
 
 // realRoots are the roots with symbolic links resolved: a base may be recorded by either name.

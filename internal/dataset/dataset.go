@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"sync"
 
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/store"
@@ -33,6 +34,9 @@ type Options struct {
 	// Rebase is applied to each base path before anything else; the first entry whose Old is a prefix by whole path
 	// elements counts.
 	Rebase []Rebase
+	// Bases names where the bases with these ids are, in place of what manifests record (--base ID=URI). Such a place may
+	// lie anywhere: it is the user's word.
+	Bases map[uint32]string
 	// FollowOutside lets symbolic links leave the roots of local bases.
 	FollowOutside bool
 	// OpenStore opens the store of a base that is not below the dataset's own root. nil means store.OpenURI.
@@ -52,6 +56,10 @@ type Dataset struct {
 
 	main   *Dataset // that this is a branch of; nil where it was not opened as one
 	branch string   // its name then
+
+	datasets sync.Map               // URI → true: where a _versions directory was seen
+	mu       sync.Mutex             // protects stores
+	stores   map[string]store.Store // of bases outside the dataset's own tree, by URI
 }
 
 // Open looks whether st holds a dataset. It fails only if there is no _versions directory (fault.NotFound) or the store
