@@ -42,7 +42,7 @@ func shapeOf(md protoreflect.MessageDescriptor) *shape {
 func (s *shape) broken(b []byte) int {
 	for off := 0; off < len(b); {
 		num, typ, n := protowire.ConsumeTag(b[off:])
-		if n < 0 {
+		if n < 0 || num > protowire.MaxValidNumber {
 			return off
 		}
 		m := protowire.ConsumeFieldValue(num, typ, b[off+n:])
