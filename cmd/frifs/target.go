@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ type target struct {
 	allowBase []string
 	follow    bool
 	memory    sizeValue
+	manifest  sizeValue // the largest that is read
 	opTimeout time.Duration
 	cacheDir  string
 	forReader string
@@ -52,10 +54,13 @@ func (t *target) flags(cmd *cobra.Command) {
 	f.StringVar(&t.tag, "tag", "", "show only the version that tag `NAME` names")
 	f.StringVar(&t.branch, "branch", "", "show branch `NAME`: its newest version only, unless --version or --asof names another of its versions")
 	f.Var(&t.asof, "asof", "show only the highest version whose `TIME` is not later")
+	f.StringArrayVar(&t.base, "base", nil, "read the base path with number ID from URI, wherever that is: `ID=URI`; repeatable")
 	f.StringArrayVar(&t.rebase, "rebase", nil, "read base paths that begin with OLD from NEW: `OLD=NEW` (a moved clone)")
 	f.StringArrayVar(&t.allowBase, "allow-base", nil, "allow base paths below `PREFIX`, beside the dataset and its parent directory")
 	f.BoolVar(&t.follow, "follow-symlinks", false, "follow symbolic links that lead out of the dataset")
 	f.Var(&t.memory, "memory", "budget for cached data")
+	t.manifest = dataset.DefaultMaxManifestBytes
+	f.Var(&t.manifest, "max-manifest-bytes", "refuse versions with a larger manifest")
 	t.stores.flags(cmd)
 	f.DurationVar(&t.opTimeout, "op-timeout", defaultOpTimeout, "bound on opening, reading and sizing a file")
 }
@@ -80,7 +85,18 @@ type source struct {
 
 // options turns the flags into the options of a dataset.
 func (t *target) options() (dataset.Options, error) {
-	opt := dataset.Options{AllowBase: t.allowBase, FollowOutside: t.follow, CacheBytes: int64(t.memory) / 4}
+	opt := dataset.Options{AllowBase: t.allowBase, FollowOutside: t.follow, CacheBytes: int64(t.memory) / 4, MaxManifestBytes: int64(t.manifest)}
+	for _, b := range t.base {
+		number, uri, ok := strings.Cut(b, "=")
+		id, err := strconv.ParseUint(number, 10, 32)
+		if !ok || err != nil || uri == "" {
+			return opt, usagef("--base: %q is not ID=URI, with the number of a base path", b)
+		}
+		if opt.Bases == nil {
+			opt.Bases = map[uint32]string{}
+		}
+		opt.Bases[uint32(id)] = uri
+	}
 	for _, r := range t.rebase {
 		from, to, ok := strings.Cut(r, "=")
 		if !ok || from == "" || to == "" {
