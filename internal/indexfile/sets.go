@@ -92,7 +92,7 @@ func (s *setsFile) translate(ctx context.Context, r Resolver, sink *spill.Buffer
 	if err != nil {
 		return nil, err
 	}
-	m := setMapper{r: r, format: s.format, emit: w.Append}
+	m := setMapper{r: r, format: s.format, emit: w.Append, large: w.AppendFrom}
 	err = s.cells.Read(ctx, 0, s.cells.Rows(), func(row uint64, cell []byte, null bool) error {
 		if null {
 			return m.end(ctx, true)

@@ -2,6 +2,7 @@ package indexfile
 
 import (
 	"context"
+	"io"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -18,7 +19,8 @@ type setMapper struct {
 	format  addrset.Format
 	without *roaring.Bitmap // destination fragments whose rows leave the sets; nil = none
 	emit    func(cell []byte, null bool) error
-	changed bool // some address did not stay as it was
+	large   func(size int, write func(io.Writer) error) error // in place of emit for sets that take much memory; may be nil
+	changed bool                                              // some address did not stay as it was
 
 	addrs []fri.RowAddr // of the sets in queue, and then of the one that is not finished
 	queue []queuedSet
@@ -30,6 +32,9 @@ type setMapper struct {
 
 // smallSet is up to how many members a set is read and written without bitmaps.
 const smallSet = 1024
+
+// largeSet is from how many bytes on a set is not put together in memory before it is written.
+const largeSet = 1 << 18
 
 // queuedSet is a set whose members end at addrs[:end], or a null.
 type queuedSet struct {
@@ -147,7 +152,15 @@ func (m *setMapper) hand(last []fri.RowAddr, null bool) error {
 		return m.emit(m.cell, false)
 	}
 	m.cur.Add(last...)
-	cell, err := addrset.Encode(m.cur.Set(), m.format)
+	s := m.cur.Set()
+	size, err := addrset.EncodedSize(s, m.format)
+	if err != nil {
+		return err
+	}
+	if m.large != nil && size > largeSet && size <= maxSet {
+		return m.large(int(size), func(w io.Writer) error { return addrset.Write(w, s, m.format) })
+	}
+	cell, err := addrset.Encode(s, m.format)
 	if err != nil {
 		return err
 	}

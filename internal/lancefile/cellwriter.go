@@ -1,6 +1,7 @@
 package lancefile
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
@@ -45,12 +46,13 @@ type CellWriter struct {
 	plain   bool // never compress
 	kind    cellKind
 
-	start int64    // of the page, in the sink
-	ends  []uint64 // of each cell, within the page; nullMark added for nulls of 2.0
-	zstd  *zstd.Encoder
-	buf   []byte
-	pages []CellPage
-	err   error
+	start  int64    // of the page, in the sink
+	ends   []uint64 // of each cell, within the page; nullMark added for nulls of 2.0
+	zstd   *zstd.Encoder
+	buf    []byte // of a cell's head
+	packed []byte // of a compressed cell
+	pages  []CellPage
+	err    error
 }
 
 // nullMark marks an end as that of a null cell.
@@ -97,34 +99,81 @@ func NewCellWriter(ctx context.Context, f *File, column int, sink Sink, o CellOp
 // null in a field without nulls; fault.TooLarge for a cell whose length does not fit the type's offsets; the Sink's.
 // After an error the writer is of no more use.
 func (w *CellWriter) Append(cell []byte, null bool) error {
+	if null {
+		cell = nil
+	}
+	return w.next(cellSource{cell: cell, size: len(cell)}, null)
+}
+
+// AppendFrom writes the next cell, of size bytes, which write writes: a large one need not be in memory. Errors are those
+// of Append and of write; fault.Invalid for another number of bytes.
+func (w *CellWriter) AppendFrom(size int, write func(io.Writer) error) error {
+	return w.next(cellSource{size: size, write: write}, false)
+}
+
+func (w *CellWriter) next(c cellSource, null bool) error {
 	if w.err == nil {
-		w.err = w.append(cell, null)
+		w.err = w.append(c, null)
 	}
 	return w.err
 }
 
-func (w *CellWriter) append(cell []byte, null bool) error {
+// cellSource is the content of a cell: bytes, or what write writes.
+type cellSource struct {
+	cell  []byte
+	size  int
+	write func(io.Writer) error
+}
+
+// to writes the content to a sink.
+func (c cellSource) to(sink Sink) error {
+	if c.write == nil {
+		return sink.Append(c.cell)
+	}
+	from := sink.Size()
+	if err := c.write(sinkWriter{sink}); err != nil {
+		return err
+	}
+	return c.check(sink.Size() - from)
+}
+
+func (c cellSource) check(n int64) error {
+	if n != int64(c.size) {
+		return invalid("a cell of %d bytes instead of %d", n, c.size)
+	}
+	return nil
+}
+
+// sinkWriter appends to a Sink what is written to it.
+type sinkWriter struct{ Sink }
+
+func (s sinkWriter) Write(p []byte) (int, error) {
+	if err := s.Append(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (w *CellWriter) append(c cellSource, null bool) error {
 	switch {
 	case w.written == w.rows:
 		return invalid("more than %d cells for column %d", w.rows, w.column)
 	case null && !w.null:
 		return invalid("a null for column %d, which has none", w.column)
-	case null:
-		cell = nil
-	case w.kind.offsetBits == 32 && len(cell) > math.MaxInt32:
+	case w.kind.offsetBits == 32 && c.size > math.MaxInt32:
 		return fault.New("lancefile.CellWriter", "", fault.TooLarge, "cell %d of column %d has %d bytes, its type allows %d",
-			w.written, w.column, len(cell), math.MaxInt32)
+			w.written, w.column, c.size, math.MaxInt32)
 	}
 	need := w.kind
-	need.compressed = need.compressed || (!w.plain && len(cell) > compressAbove)
+	need.compressed = need.compressed || (!w.plain && c.size > compressAbove)
 	need.nullable = need.nullable || (null && w.grammar != grammarArray)
-	if need != w.kind || len(w.ends) >= cellPageRows || w.pageBytes()+uint64(len(cell)) > cellPageBytes {
+	if need != w.kind || len(w.ends) >= cellPageRows || w.pageBytes()+uint64(c.size) > cellPageBytes {
 		if err := w.endPage(); err != nil {
 			return err
 		}
 		w.kind = cellKind{
 			offsetBits: w.kind.offsetBits,
-			compressed: !w.plain && len(cell) > compressAbove,
+			compressed: !w.plain && c.size > compressAbove,
 			nullable:   null && w.grammar != grammarArray,
 		}
 		if need.nullable && w.kind.compressed {
@@ -133,14 +182,14 @@ func (w *CellWriter) append(cell []byte, null bool) error {
 	}
 	w.written++
 	if w.grammar == grammarArray {
-		end := w.pageBytes() + uint64(len(cell))
+		end := w.pageBytes() + uint64(c.size)
 		if null {
 			end |= nullMark
 		}
 		w.ends = append(w.ends, end)
-		return w.sink.Append(cell)
+		return c.to(w.sink)
 	}
-	return w.zip(cell, null)
+	return w.zip(c, null)
 }
 
 // pageBytes is how much data the page holds so far.
@@ -152,47 +201,78 @@ func (w *CellWriter) pageBytes() uint64 {
 }
 
 // zip writes a cell of a zipped page: control byte, length, bytes.
-func (w *CellWriter) zip(cell []byte, null bool) error {
+func (w *CellWriter) zip(c cellSource, null bool) error {
 	b := w.buf[:0]
 	if w.kind.nullable {
 		if b = append(b, 0); null {
 			b[0] = 1
 		}
 	}
-	head := len(b)
-	if !null {
-		b = append(b, make([]byte, w.kind.offsetBits/8)...)
-	}
 	if w.kind.compressed && !null {
-		if w.zstd == nil {
-			z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
-			if err != nil {
-				return fault.Wrap("lancefile.CellWriter", "", err)
-			}
-			w.zstd = z
+		packed, err := w.compress(c)
+		if err != nil {
+			return err
 		}
-		length := len(b)
-		b = binary.LittleEndian.AppendUint64(b, uint64(len(cell)))
-		b = w.zstd.EncodeAll(cell, b)
-		cell = b[length:]
-		b = b[:length]
+		c = cellSource{cell: packed, size: len(packed)}
 	}
-	if !null {
-		if w.kind.offsetBits == 32 {
-			binary.LittleEndian.PutUint32(b[head:], uint32(len(cell)))
-		} else {
-			binary.LittleEndian.PutUint64(b[head:], uint64(len(cell)))
-		}
+	switch {
+	case null:
+	case w.kind.offsetBits == 32:
+		b = binary.LittleEndian.AppendUint32(b, uint32(c.size))
+	default:
+		b = binary.LittleEndian.AppendUint64(b, uint64(c.size))
 	}
-	w.ends = append(w.ends, w.pageBytes()+uint64(len(b)+len(cell)))
+	w.buf = b
+	w.ends = append(w.ends, w.pageBytes()+uint64(len(b)+c.size))
 	if err := w.sink.Append(b); err != nil {
 		return err
 	}
-	err := w.sink.Append(cell)
-	if w.buf = b[:0]; cap(w.buf) > 1<<20 {
-		w.buf = nil
+	return c.to(w.sink)
+}
+
+// compress gives the length of a cell and a ZSTD frame of its content, valid until the next call.
+func (w *CellWriter) compress(c cellSource) ([]byte, error) {
+	if w.zstd == nil {
+		z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<20))
+		if err != nil {
+			return nil, fault.Wrap("lancefile.CellWriter", "", err)
+		}
+		w.zstd = z
 	}
-	return err
+	b := binary.LittleEndian.AppendUint64(w.packed[:0], uint64(c.size))
+	if w.packed = nil; c.write == nil {
+		b = w.zstd.EncodeAll(c.cell, b)
+	} else {
+		out := bytes.NewBuffer(b)
+		n := countingWriter{to: w.zstd}
+		w.zstd.ResetContentSize(out, int64(c.size))
+		if err := c.write(&n); err != nil {
+			return nil, err
+		}
+		if err := c.check(n.n); err != nil {
+			return nil, err
+		}
+		if err := w.zstd.Close(); err != nil {
+			return nil, fault.Wrap("lancefile.CellWriter", "", err)
+		}
+		b = out.Bytes()
+	}
+	if cap(b) <= 1<<20 {
+		w.packed = b
+	}
+	return b, nil
+}
+
+// countingWriter counts what passes.
+type countingWriter struct {
+	to io.Writer
+	n  int64
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	w.n += int64(n)
+	return n, err
 }
 
 // endPage writes the offsets of the page's cells behind them, and describes the page.

@@ -2,10 +2,12 @@ package lancefile_test
 
 import (
 	"bytes"
+	"io"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/lancefile"
 )
 
@@ -40,4 +42,56 @@ func TestCellsComeBack(t *testing.T) {
 			r.Errorf("%d of %d rows: %v", next, len(cells), err)
 		}
 	})
+}
+
+// A cell that is written by steps is the same as one that is given at once, and must be of the size that was said.
+func TestCellsByTheStep(t *testing.T) {
+	for _, d := range dialects {
+		for _, size := range []int{0, 5, 33_000, 3 << 20} {
+			cell := bytes.Repeat([]byte("abcdefg0"), size/8+1)[:size]
+			steps := func(w io.Writer) error {
+				for at := 0; at < size; at += 1000 {
+					if _, err := w.Write(cell[at:min(at+1000, size)]); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			b := cellFile(t, d, "large_binary", 2, nil)
+			w, err := lancefile.NewCellWriter(t.Context(), open(t, b), 0, &memorySink{}, lancefile.CellOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.AppendFrom(size, steps); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Append(cell, false); err != nil {
+				t.Fatal(err)
+			}
+			pages, err := w.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := lancefile.OpenCells(t.Context(), open(t, synthesise(t, b, lancefile.Edit{Cells: []lancefile.CellPages{pages}})), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.Read(t.Context(), 0, 2, func(row uint64, got []byte, null bool) error {
+				if null || !bytes.Equal(got, cell) {
+					t.Errorf("%s, row %d: %d other bytes, want %d", d.name, row, len(got), size)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%s: %v", d.name, err)
+			}
+			w, err = lancefile.NewCellWriter(t.Context(), open(t, b), 0, &memorySink{}, lancefile.CellOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.AppendFrom(size+1, steps); !fault.Is(err, fault.Invalid) {
+				t.Errorf("%s: a byte less than was said: %v", d.name, err)
+			}
+		}
+	}
 }
