@@ -57,14 +57,18 @@ func readPostings(tb testing.TB, f *File) (all []posting) {
 	return all
 }
 
-// wantPostings translates postings one by one and sorts those of each token.
+// wantPostings translates all postings at once and sorts those of each token.
 func wantPostings(tb testing.TB, r Resolver, starts []uint64, in []posting) []posting {
 	tb.Helper()
 	out := slices.Clone(in)
-	for i, p := range in {
-		a := answersFor(tb, r, []fri.RowAddr{toAddr(p.addr)})
-		if out[i].addr = uint64(Placeholder(uint64(i))); a.Keep(0) {
-			out[i].addr = uint64(a.New[0])
+	var addrs []fri.RowAddr
+	for _, p := range in {
+		addrs = append(addrs, toAddr(p.addr))
+	}
+	a := answersFor(tb, r, addrs)
+	for i := range out {
+		if out[i].addr = uint64(Placeholder(uint64(i))); a.Keep(i) {
+			out[i].addr = uint64(a.New[i])
 		}
 	}
 	for i := 1; i < len(starts); i++ {
@@ -204,7 +208,7 @@ func (scattering) Resolve(_ context.Context, addrs []fri.RowAddr, a *Answers) er
 
 // Postings of any length, from none to many batches, some of them with equal addresses.
 func TestMadePostings(t *testing.T) {
-	const rows = 3*postingRows + 100
+	const rows = 2*postingRows + 100
 	for _, c := range []struct {
 		name   string
 		addr   func(i int) uint64

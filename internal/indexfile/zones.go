@@ -48,7 +48,7 @@ func (z *zonesFile) places() []string {
 	return append(append([]string(nil), z.names...), z.nulls.place())
 }
 
-// zoneColumn is a column of u64, or of u32 as documents have it.
+// zoneColumn is a column of u64, or of u32 as documents have it: all releases that make zones, from 0.35.0 on, write u64.
 type zoneColumn struct {
 	number int
 	wide   *lancefile.Column[uint64]
@@ -58,6 +58,10 @@ type zoneColumn struct {
 func (c *zoneColumn) open(ctx context.Context, f *lancefile.File, name string) error {
 	number, field, err := f.Column(name)
 	if fault.KindOf(err) == fault.NotFound {
+		if _, _, old := f.Column("zone_size"); old == nil && name == zoneColumns()[2] {
+			return fault.New("indexfile.Open", "", fault.Unsupported,
+				"a zone map of the first form (seen: pylance 0.35.0), with a column zone_size; later releases of Lance do not read it either: create the index anew")
+		}
 		return fault.New("indexfile.Open", "", fault.Corrupt, "there is no column %q, which tells where the zones are", name)
 	}
 	if err != nil {

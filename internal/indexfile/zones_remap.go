@@ -98,7 +98,7 @@ func (z *zonesFile) remap(ctx context.Context, r Resolver, _ Options) (Content, 
 		for i := range z.columns {
 			if z.columns[i].wide == nil {
 				return nil, fault.New("indexfile.Remap", "", fault.Unsupported,
-					"column %q is of type uint32, as no release from 4.0.2 to 14.0.2 writes it; only u64 columns are replaced", z.names[i])
+					"column %q is of type uint32, as no release from 0.35.0 to 14.0.2 writes it; only u64 columns are replaced", z.names[i])
 			}
 			values := p.values[i]
 			e.Flats = append(e.Flats, lancefile.Flat{Column: z.columns[i].number,

@@ -270,6 +270,9 @@ func TestHostileZones(t *testing.T) {
 		{"a start past the end", madeZones("uint64", []zone{{1, 1 << 33, 0}}, nil), fault.Corrupt, "row 0: 0 rows from 8589934592 on"},
 		{"columns of u32", madeZones("uint32", []zone{{1, 0, 5}}, nil), fault.Unsupported, "only u64 columns are replaced"},
 		{"columns of another type", madeZones("int64", []zone{{1, 0, 5}}, nil), fault.Unsupported, `of type "int64"`},
+		{"columns of 0.35.0", idsFile(1, nil, map[string][]uint64{"fragment_id": {1}, "zone_start": {0}, "zone_size": {5}}, "fragment_id", "zone_start", "zone_size").Build().All(),
+			fault.Unsupported, "with a column zone_size"},
+		{"no lengths", idsFile(1, nil, map[string][]uint64{"fragment_id": {1}, "zone_start": {0}}, "fragment_id", "zone_start").Build().All(), fault.Corrupt, `no column "zone_length"`},
 		{"a null set that is not there", wrong(map[string]string{"null_bitmap": "3"}), fault.Corrupt, `null_bitmap says global buffer "3"`},
 		{"a null set without a number", wrong(map[string]string{"null_bitmap": "x"}), fault.Corrupt, `null_bitmap says global buffer "x"`},
 	} {
