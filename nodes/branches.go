@@ -11,9 +11,13 @@ import (
 	"github.com/frifs/frifs/internal/dataset"
 )
 
-// branchRefs lists the branches of the dataset as they are now, or as they were less than livePeriod ago.
+// branchRefs lists the branches of the dataset as they were when they were last looked at.
 func (t *Tree) branchRefs(ctx context.Context) ([]dataset.Ref, error) {
-	return t.listRefs(ctx, "branches", t.refsOf().Branches)
+	l, err := t.branchesSeen.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.refs, nil
 }
 
 // branchesDir is branches/: a directory for each branch, laid out like the root.

@@ -55,11 +55,11 @@ func (t *Tree) pollOnce(ctx context.Context) []*probe {
 
 // due reports whether it is time to look, or that nobody has used this part of the tree for long. A look takes a part of
 // the interval, and ticks may come late, so half an interval counts as a whole one.
-func (w *watched) due(now time.Time) (due, cold bool) {
+func (w *watched[V]) due(now time.Time) (due, cold bool) {
 	every := w.t.cfg.PollInterval
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.frozen || w.dir != "" && now.Sub(w.used) > coldAfter*every {
+	if w.frozen || w.t.path != "" && now.Sub(w.used) > coldAfter*every {
 		return false, true
 	}
 	wait := every << min(w.failures, maxBackoff)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/frifs/frifs/fault"
-	"github.com/frifs/frifs/internal/dataset"
 )
 
 // defaultPollInterval is how old what is known of the versions may get (docs/DESIGN.md, "Command line").
@@ -23,17 +22,21 @@ const (
 	askShare = 50 * time.Millisecond
 )
 
-// watched is the versions of one dataset as they were when somebody last looked. Between two looks they are served as
-// known, without asking the store. At most one look runs at a time; all who want one share it, and it outlives any of
-// them. While the store cannot be asked, what was known goes on to be served: an error would take the whole tree away.
-type watched struct {
+// watched is something of a dataset that changes, its versions or its refs, as it was when somebody last looked. Between
+// two looks it is served as known, without asking the store. At most one look runs at a time; all who want one share it,
+// and it outlives any of them. While the store cannot be asked, what was known goes on to be served: an error would take
+// that part of the tree away. The zero V is nothing.
+type watched[V comparable] struct {
 	t    *Tree
-	dir  string // of the tree: it holds latest and versions/; "" is the root
-	make func(*dataset.Listing) *view
-	src  *dataset.Watch // used by the look that runs
+	name string // what failures are noted of, from the root of t
+	// find looks at the store, with a full listing if full. It returns old where nothing has changed.
+	find func(ctx context.Context, old V, full bool) (V, error)
+	// change says what is new.
+	change func(old, now V) Change
+	once   bool // the first look is the last one
 
 	mu       sync.Mutex // protects what follows; never held while looking
-	v        *view      // nil before the first look that succeeded
+	v        V          // zero before the first look that succeeded
 	frozen   bool       // v stays for ever
 	err      error      // of the last look
 	failures int        // looks that failed, since one succeeded
@@ -53,44 +56,67 @@ type watched struct {
 // probe is one look at the store that runs.
 type probe struct {
 	full bool
-	done chan struct{} // closed when the fields below are final
-	v    *view
-	err  error
+	done chan struct{} // closed when err, and the result in watched, are final
+	err  error         // where nothing is known
 }
 
-// watch makes the versions of the tree's dataset known as those of dir.
-func (t *Tree) watch() *watched {
-	return &watched{t: t, dir: strings.TrimSuffix(t.path, "/"), make: t.newView, src: t.ds.Watch(t.now)}
+// watchVersions makes the versions of the tree's dataset known.
+func (t *Tree) watchVersions() *watched[*view] {
+	src := t.ds.Watch(t.now)
+	return &watched[*view]{
+		t: t, name: "versions",
+		find: func(ctx context.Context, old *view, full bool) (*view, error) {
+			l, err := src.Look(ctx, full)
+			switch {
+			case err != nil:
+				return nil, err
+			case old != nil && old.listing == l:
+				return old, nil
+			}
+			return t.newView(l), nil
+		},
+		change: func(old, now *view) Change { return changeOf(t.dir(), old, now) },
+	}
+}
+
+// dir is where the tree's root is in the whole tree, without a slash at the end.
+func (t *Tree) dir() string { return strings.TrimSuffix(t.path, "/") }
+
+// looker is what a watched shows to those who look time and again.
+type looker interface {
+	due(now time.Time) (due, cold bool)
+	start(ctx context.Context, full bool) *probe
+	ask(ctx context.Context) error
 }
 
 // watchings is what the trees of a mount watch. What was not used for long is left out until it is used again.
 type watchings struct {
 	mu     sync.Mutex // protects all
-	all    map[*watched]bool
+	all    map[looker]bool
 	polled bool // somebody looks for new versions time and again
 }
 
 // use notes that w is used, and reports whether it is looked after.
-func (s *watchings) use(w *watched) (polled bool) {
+func (s *watchings) use(w looker) (polled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all[w] {
 		return s.polled
 	}
 	if s.all == nil {
-		s.all = map[*watched]bool{}
+		s.all = map[looker]bool{}
 	}
 	s.all[w] = true
 	return false
 }
 
-func (s *watchings) leave(w *watched) {
+func (s *watchings) leave(w looker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, w)
 }
 
-func (s *watchings) list() []*watched {
+func (s *watchings) list() []looker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.all))
@@ -102,9 +128,9 @@ func (s *watchings) poll(on bool) {
 	s.polled = on
 }
 
-// view returns the versions as they are known. It looks where nothing is known yet, and where what is known is older
+// get returns what is known. It looks where nothing is known yet, and where what is known is older
 // than it may be: in a tree that is not polled, or in a part of it that was not used for long.
-func (w *watched) view(ctx context.Context) (*view, error) {
+func (w *watched[V]) get(ctx context.Context) (V, error) {
 	polled := w.t.watching.use(w)
 	now := w.t.now()
 	w.mu.Lock()
@@ -114,9 +140,10 @@ func (w *watched) view(ctx context.Context) (*view, error) {
 		limit = min(limit, failureMemory)
 	}
 	v, err := w.v, w.err
+	var none V
 	ok := false
 	switch {
-	case v == nil:
+	case v == none:
 		ok = err != nil && age < failureMemory
 	case w.frozen:
 		ok = true
@@ -125,7 +152,7 @@ func (w *watched) view(ctx context.Context) (*view, error) {
 	}
 	w.mu.Unlock()
 	if ok {
-		if v != nil {
+		if v != none {
 			err = nil
 		}
 		return v, err
@@ -134,25 +161,26 @@ func (w *watched) view(ctx context.Context) (*view, error) {
 }
 
 // freeze ends the watching: v stays.
-func (w *watched) freeze(v *view) {
+func (w *watched[V]) freeze(v V) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.v, w.frozen = v, true
 }
 
 // look looks, or waits for the look that runs. A failure gives what was known before, if anything was.
-func (w *watched) look(ctx context.Context, full bool) (*view, error) {
+func (w *watched[V]) look(ctx context.Context, full bool) (V, error) {
 	l := w.start(ctx, full)
 	select {
 	case <-l.done:
-		return l.v, l.err
+		return w.known(), l.err
 	case <-ctx.Done():
-		return nil, fault.Wrap("nodes.Look", w.dir, ctx.Err())
+		var none V
+		return none, fault.Wrap("nodes.Look", w.name, ctx.Err())
 	}
 }
 
 // start begins a look, unless one runs.
-func (w *watched) start(ctx context.Context, full bool) *probe {
+func (w *watched[V]) start(ctx context.Context, full bool) *probe {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running == nil {
@@ -164,7 +192,7 @@ func (w *watched) start(ctx context.Context, full bool) *probe {
 
 // ask looks for what is there now: with a look that begins after the call, and askPause after the last one that was
 // asked for. An answer of askShare ago is given again.
-func (w *watched) ask(ctx context.Context) error {
+func (w *watched[V]) ask(ctx context.Context) error {
 	called := w.t.now()
 	for {
 		w.mu.Lock()
@@ -190,25 +218,26 @@ func (w *watched) ask(ctx context.Context) error {
 		case <-wait:
 		case <-pause:
 		case <-ctx.Done():
-			return fault.Wrap("nodes.Refresh", w.dir, ctx.Err())
+			return fault.Wrap("nodes.Refresh", w.name, ctx.Err())
 		}
 	}
 }
 
-func (w *watched) run(ctx context.Context, l *probe) {
+func (w *watched[V]) run(ctx context.Context, l *probe) {
 	ctx, cancel := context.WithTimeout(ctx, w.t.cfg.OpTimeout/2)
 	defer cancel()
 	began := w.t.now()
-	found, _, err := guarded(ctx, func(ctx context.Context) (*dataset.Listing, int64, error) {
-		found, err := w.src.Look(ctx, l.full)
-		return found, 0, err
+	old := w.known()
+	v, _, err := guarded(ctx, func(ctx context.Context) (V, int64, error) {
+		v, err := w.find(ctx, old, l.full)
+		return v, 0, err
 	})
+	var none V
 	w.mu.Lock()
-	old := w.v
-	v := old
-	if err == nil && (old == nil || old.listing != found) && !w.frozen {
-		v = w.make(found)
+	if err != nil || w.frozen {
+		v = w.v
 	}
+	w.frozen = w.frozen || w.once && err == nil
 	w.v, w.err, w.began, w.ended = v, err, began, w.t.now()
 	w.looks++
 	news := false // of a failure
@@ -222,24 +251,24 @@ func (w *watched) run(ctx context.Context, l *probe) {
 	if l.full {
 		w.asked, w.answered = began, w.ended
 	}
-	if old != nil && v != old {
+	if old != none && v != old {
 		w.changed = w.ended
 		w.changes++
 	}
 	w.mu.Unlock()
-	if old != nil && err != nil {
+	if old != none && err != nil {
 		if news {
-			_ = w.t.failed("list", joinPath(w.dir, "versions"), err)
+			_ = w.t.failed("list", w.name, err)
 		}
 		err = nil
 	}
-	if old != nil && v != old && w.t.cfg.OnChange != nil {
-		w.t.cfg.OnChange(changeOf(w.dir, old, v))
+	if old != none && v != old && w.t.cfg.OnChange != nil {
+		w.t.cfg.OnChange(w.change(old, v))
 	}
 	w.mu.Lock()
 	w.running = nil
 	w.mu.Unlock()
-	l.v, l.err = v, err
+	l.err = err
 	close(l.done)
 }
 
@@ -251,14 +280,14 @@ type ages struct {
 	frozen                 bool
 }
 
-func (w *watched) ages() ages {
+func (w *watched[V]) ages() ages {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return ages{w.seen, w.began, w.changed, w.looks, w.failed, w.changes, w.failures, w.frozen}
 }
 
-// known returns the view as it is known, without a look; nil if none is.
-func (w *watched) known() *view {
+// known returns what is known, without a look; the zero V where nothing is.
+func (w *watched[V]) known() V {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.v

@@ -15,6 +15,7 @@ type Change struct {
 	Added    []uint64 // versions that were not there before
 	Removed  []uint64 // versions that are gone: cleaned up
 	Replaced []uint64 // numbers that stand for another manifest now
+	Refs     []Name   // tags and branches that came, went or changed; then nothing is said of versions
 
 	// shifted: the place of versions that stay has changed among those that are retained. Files in them that compare
 	// with older versions are others now.
@@ -70,10 +71,10 @@ func (v *view) latest() *uint64 {
 
 // Names lists the names of the tree that may mean something else since the change.
 func (c Change) Names() []Name {
-	out := []Name{{c.Dir, "latest"}}
-	if c.Dir == "" {
-		out = append(out, Name{"", "dataset.json"})
+	if len(c.Refs) > 0 {
+		return append([]Name{{c.Dir, "dataset.json"}}, c.Refs...)
 	}
+	out := []Name{{c.Dir, "latest"}, {c.Dir, "dataset.json"}}
 	versions := joinPath(c.Dir, "versions")
 	if c.shifted {
 		out = append(out, Name{versions, ""})

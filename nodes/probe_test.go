@@ -502,3 +502,53 @@ func TestLooksUnderLoad(t *testing.T) {
 		t.Errorf("the changes end at %d", next)
 	}
 }
+
+// TestRefsAreWatched: tags and branches are served as known too; what came, went or moved is told.
+func TestRefsAreWatched(t *testing.T) {
+	m := makeTable(t)
+	m.version(1, fragments(0))
+	m.version(2, fragments(0))
+	tag := func(name string, v int) {
+		t.Helper()
+		dir := filepath.Join(m.dir, "_refs", "tags")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".json"), fmt.Appendf(nil, `{"version":%d,"manifestSize":%d}`, v, v*1000), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tag("a", 1)
+	tag("b", 1)
+	o := m.observed(nil)
+	o.tr.watching.poll(true)
+	names(t, o.tr, "tags")
+	o.c.Reset()
+	for range 20 {
+		names(t, o.tr, "tags")
+	}
+	if n := o.c.Calls()[storetest.Call{Method: "List", Name: "_refs/tags"}]; n != 0 {
+		t.Errorf("%d listings of tags within the interval", n)
+	}
+	tag("a", 2)
+	tag("c%2Fd", 2)
+	if err := os.Remove(filepath.Join(m.dir, "_refs", "tags", "b.json")); err != nil {
+		t.Fatal(err)
+	}
+	o.clk.advance(defaultPollInterval)
+	o.poll()
+	if got := names(t, o.tr, "tags"); !slices.Equal(got, []string{"a", "c%2Fd"}) {
+		t.Errorf("tags %v", got)
+	}
+	n, err := ResolveNoFollow(t.Context(), o.tr.Root(), "tags/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if target, err := n.(Link).Target(t.Context()); err != nil || target != "../versions/2" {
+		t.Errorf("tags/a leads to %q, %v", target, err)
+	}
+	want := []Name{{"", "dataset.json"}, {"tags", "a"}, {"tags", "c%2Fd"}, {"tags", "b"}}
+	if len(o.told) != 1 || !slices.Equal(o.told[0].Names(), want) {
+		t.Errorf("told %+v", o.told)
+	}
+}

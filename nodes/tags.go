@@ -9,10 +9,14 @@ import (
 	"github.com/frifs/frifs/internal/dataset"
 )
 
-// tagRefs lists the tags of the dataset as they are now, or as they were less than livePeriod ago. A branch has those of
-// the dataset that it belongs to.
+// tagRefs lists the tags of the dataset as they were when they were last looked at. A branch has those of the dataset
+// that it belongs to.
 func (t *Tree) tagRefs(ctx context.Context) ([]dataset.Ref, error) {
-	return t.listRefs(ctx, "tags", t.refsOf().Tags)
+	l, err := t.tagsSeen.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.refs, nil
 }
 
 // refsOf is the dataset that holds the refs.
@@ -21,14 +25,6 @@ func (t *Tree) refsOf() *dataset.Dataset {
 		return main
 	}
 	return t.ds
-}
-
-func (t *Tree) listRefs(ctx context.Context, kind string, list func(context.Context) ([]dataset.Ref, error)) ([]dataset.Ref, error) {
-	key := kind + "\x00" + t.refsOf().URI() + "\x00" + strconv.FormatInt(t.now().UnixNano()/int64(livePeriod), 10)
-	return t.refs.get(ctx, key, func(ctx context.Context) ([]dataset.Ref, int64, error) {
-		refs, err := list(ctx)
-		return refs, 256 + 128*int64(len(refs)), err
-	})
 }
 
 // tagsDir is tags/: a link for each tag. Names are listed without reading the tags; under a pin only those are there

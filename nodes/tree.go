@@ -73,9 +73,8 @@ type shared struct {
 	records  *fri.Cache
 	blocks   *rowmap.Cache
 	ring     errorRing
-	watching watchings                      // what is looked at for new versions
-	refs     *flight[string, []dataset.Ref] // listings of tags and branches, by dataset and second
-	trees    *flight[string, *Tree]         // of branches and tables that were looked into, by URI
+	watching watchings              // what is looked at for new versions
+	trees    *flight[string, *Tree] // of branches and tables that were looked into, by URI
 }
 
 // maxTrees is how many branches and tables stay open at a time. One that was let go of opens again when it is asked for;
@@ -92,9 +91,10 @@ type Tree struct {
 	scope string    // sets the keys of this dataset apart in the caches
 	jobs  *treeJobs // of the mount
 
-	pin      *uint64 // the only version shown; nil = all
-	versions *watched
-	live     *live
+	pin                 *uint64 // the only version shown; nil = all
+	versions            *watched[*view]
+	tagsSeen, branchesSeen *watched[*refList]
+	live                *live
 }
 
 // New builds the tree of cfg.Dataset. It lists the versions once, and reads refs and manifests only to find the version
@@ -165,7 +165,6 @@ func newShared(ctx context.Context, cfg Config) (*shared, *jobs, error) {
 	t.remaps = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
 	t.made = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
 	t.remaps.drop, t.made.drop = (*held).release, (*held).release
-	t.refs = newFlight[string, []dataset.Ref](1<<20, wait, t.now)
 	t.trees = newFlight[string, *Tree](maxTrees*treeCost, wait, t.now)
 	t.records = fri.NewCache(cfg.Memory / 8)
 	if t.blocks == nil {
@@ -180,7 +179,8 @@ const treeCost = 1024
 // tree makes the tree of cfg.Dataset at path, which ends in a slash or is empty.
 func (s *shared) tree(cfg Config, js *jobs, path string) *Tree {
 	t := &Tree{shared: s, cfg: cfg, ds: cfg.Dataset, path: path, scope: cfg.URI + "\x00", jobs: &treeJobs{js, path}}
-	t.versions = t.watch()
+	t.versions = t.watchVersions()
+	t.tagsSeen, t.branchesSeen = t.watchRefs("tags", t.refsOf().Tags), t.watchRefs("branches", t.refsOf().Branches)
 	t.live = newLive(t)
 	return t
 }

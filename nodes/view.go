@@ -45,7 +45,7 @@ func (v *view) chainKey(i int) string {
 }
 
 // view returns the retained versions as they were when they were last looked at.
-func (t *Tree) view(ctx context.Context) (*view, error) { return t.versions.view(ctx) }
+func (t *Tree) view(ctx context.Context) (*view, error) { return t.versions.get(ctx) }
 
 // newView makes the view of a listing.
 func (t *Tree) newView(l *dataset.Listing) *view {
