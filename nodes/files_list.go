@@ -267,6 +267,7 @@ func (f *fileList) head(j *jsonDoc) {
 			e.K("uri").OptStr(b.base.URI)
 			e.K("is_dataset_root").Bool(bases[i].GetIsDatasetRoot())
 			e.K("error").Err(b.err)
+			e.K("moved").OptBool(when(b.err == nil, b.base.Moved))
 		})
 	})
 }

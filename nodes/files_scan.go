@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/store"
 )
 
@@ -16,6 +17,7 @@ type found struct {
 	present bool
 	size    int64
 	err     error
+	uri     string // where it was found, if not where it is recorded; "" else
 }
 
 // scanFilesJSON is scan/files.json: files.json with what is really there. One request per file.
@@ -33,6 +35,9 @@ func (n version) scanFilesJSON(ctx context.Context) (*document, error) {
 			defer wg.Done()
 			for i := range next {
 				got[i] = look(ctx, f.items[i].kind, f.place(i))
+				if fault.Is(got[i].err, fault.NotFound) {
+					f.lookElsewhere(ctx, i, &got[i])
+				}
 			}
 		}()
 	}
@@ -78,10 +83,42 @@ func (n version) scanFilesJSON(ctx context.Context) (*document, error) {
 			} else {
 				e.Null()
 			}
+			e.K("found_uri").OptStr(g.uri)
 			e.K("error").Err(g.err)
 		})
 	})
 	return j.Done(), nil
+}
+
+// lookElsewhere looks for a file of an index that is not where it is recorded under the other bases of the manifest, as
+// readers of it do.
+func (f *fileList) lookElsewhere(ctx context.Context, i int, g *found) {
+	it := f.items[i]
+	var ix *dataset.Index
+	name := ""
+	switch it.kind {
+	case fileIndex:
+		ix = f.l.m.Indices[it.a]
+		name = ix.PB.GetFiles()[it.b].GetPath()
+	case fileIndexDir:
+		ix = f.l.m.Indices[it.a]
+	case fileDetails:
+		ix, name = f.l.fri.entry, f.l.fri.content.External.Path
+	default:
+		return
+	}
+	dir, err := f.n.t.ds.IndexDir(ctx, f.l.m, ix)
+	if err != nil || !dir.Moved {
+		return
+	}
+	p := place{path: store.Join(dir.Path, name), store: dir.Store}
+	if p.err = store.CheckName(p.path); p.err != nil {
+		return
+	}
+	if at := look(ctx, it.kind, p); at.present {
+		*g = at
+		g.uri = store.Join(dir.URI(), name)
+	}
 }
 
 // look asks the store for one file; of an index directory it sums up the files.

@@ -54,7 +54,8 @@ func TestSelectRefs(t *testing.T) {
 	if got := must(t, "cat", "--branch", "exp/wide", "--version", latest, branchy, "latest/version.json"); !strings.Contains(got, `"branch": "exp/wide"`) {
 		t.Errorf("version.json of the branch: %s", got)
 	}
-	for _, args := range [][]string{{"--tag", "before", "--version", "3"}, {"--tag", "before", "--asof", "2026-12-01"}, {"--tag", ""}, {"--branch", ""}} {
+	for _, args := range [][]string{{"--tag", "before", "--version", "3"}, {"--tag", "before", "--asof", "2026-12-01"}, {"--tag", ""}, {"--branch", ""},
+		{"--base", "0"}, {"--base", "x=/y"}, {"--base", "0="}, {"--base", "4294967296=/y"}} {
 		if r := frifs(t, "", append([]string{"ls", branchy}, args...)...); r.code != 2 {
 			t.Errorf("%q: exit %d, %s, want 2", args, r.code, r.stderr)
 		}
@@ -68,6 +69,17 @@ func TestSelectRefs(t *testing.T) {
 	}
 	if got := must(t, "stat", cleaned, "tags/old"); !strings.Contains(got, "dangling:") || !strings.Contains(got, "version 1 is not retained") {
 		t.Errorf("stat of a tag whose version was cleaned up: %q", got)
+	}
+}
+
+func TestBaseOverride(t *testing.T) {
+	clone := testdata.Dataset(t, "legacy/clone")
+	if got := must(t, "cat", clone, "latest/scan/files.json"); !strings.Contains(got, `"kind": "denied"`) {
+		t.Errorf("without --base: %s", got)
+	}
+	got := must(t, "cat", "--base", "0="+testdata.Dataset(t, "legacy/clone_source"), clone, "latest/scan/files.json")
+	if !strings.Contains(got, `"missing": 0,`) || strings.Contains(got, `"kind": "denied"`) {
+		t.Errorf("with --base: %s", got)
 	}
 }
 

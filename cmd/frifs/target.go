@@ -42,8 +42,10 @@ type target struct {
 	omitIndex []string
 	stores    storeFlags
 
-	onError func(nodes.ErrorRecord) // for mount; may be nil
-	gauges  func() []nodes.Gauge    // for mount; may be nil
+	poll     time.Duration           // of mount and serve; 0 = the default
+	onChange func(nodes.Change)      // for those; may be nil
+	onError  func(nodes.ErrorRecord) // for mount; may be nil
+	gauges   func() []nodes.Gauge    // for mount; may be nil
 }
 
 // flags adds the flags to a command.
@@ -171,6 +173,9 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	if t.opTimeout <= 0 {
 		return nil, usagef("--op-timeout: %v is not positive", t.opTimeout)
 	}
+	if cmd.Flags().Changed("poll-interval") && t.poll < leastPoll {
+		return nil, usagef("--poll-interval: %v is too short; at least %v", t.poll, leastPoll)
+	}
 	if err := t.checkTreeFlags(); err != nil {
 		return nil, err
 	}
@@ -194,6 +199,7 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	tree, err := nodes.New(ctx, nodes.Config{
 		Dataset: ds, Branch: t.branch, Tag: t.tag, Version: t.version.n, AsOf: t.asof.t,
 		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError, Gauges: t.stores.gauges(uri, t.gauges),
+		PollInterval: t.poll, OnChange: t.onChange,
 		CacheDir: t.cacheDir, ForReader: t.forReader, OmitIndex: t.omitIndex,
 	})
 	if err != nil {
