@@ -37,6 +37,9 @@ class Kind:
         name = self.name + "_idx"
         if self.create:
             self.create(ds, self.name, name)
+        elif self.index in ("ZONEMAP", "BLOOMFILTER", "RTREE"):
+            # Their parameters are read from a config only: keyword arguments are ignored without a word.
+            ds.create_scalar_index(self.name, IndexConfig(index_type=self.index.lower(), parameters=self.args), name=name)
         else:
             ds.create_scalar_index(self.name, self.index, name=name, **self.args)
 
