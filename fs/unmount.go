@@ -79,10 +79,21 @@ func (s *Server) Abort() { s.cancel() }
 // Unmount unmounts the frifs mount at mountpoint, served by whatever process. lazy takes it out of the tree at once,
 // even when it is busy. Works without root by fusermount3.
 func Unmount(mountpoint string, lazy bool) error {
-	const op = "fs.Unmount"
+	abs, err := Mounted(mountpoint)
+	if err != nil {
+		return err
+	}
+	return unmountPath(abs, lazy)
+}
+
+// Mounted finds the frifs mount at mountpoint, served by whatever process, in the kernel's table of mounts, and returns
+// its absolute path. The error is fault.Invalid where nothing of frifs is mounted. Where there is no such table it
+// believes the caller.
+func Mounted(mountpoint string) (string, error) {
+	const op = "fs.Mounted"
 	abs, err := filepath.Abs(mountpoint)
 	if err != nil {
-		return fault.Wrap(op, mountpoint, err)
+		return "", fault.Wrap(op, mountpoint, err)
 	}
 	// The last element may be a stale mount: only its directory can be resolved.
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
@@ -95,12 +106,12 @@ func Unmount(mountpoint string, lazy bool) error {
 	}
 	e, ok := mountAt(abs)
 	if !ok && haveMountTable {
-		return fault.New(op, abs, fault.Invalid, "nothing is mounted here")
+		return "", fault.New(op, abs, fault.Invalid, "nothing is mounted here")
 	}
 	if ok && e.fstype != "fuse.frifs" {
-		return fault.New(op, abs, fault.Invalid, "this is a mount of %s, not of frifs", e.fstype)
+		return "", fault.New(op, abs, fault.Invalid, "this is a mount of %s, not of frifs", e.fstype)
 	}
-	return unmountPath(abs, lazy)
+	return abs, nil
 }
 
 // ClearStale removes a mount whose server is gone, and ends the requests that still wait for it.

@@ -89,7 +89,13 @@ func (m *mountFlags) stand(ctx context.Context, cmd *cobra.Command, src *source,
 	n := newNotifier(srv, m.logger)
 	n.ready(what + " at " + srv.Mountpoint())
 	defer n.stopping()
-	s := serving{srv: srv, sig: sig, stderr: cmd.ErrOrStderr(), reload: m.logs.reopen, tell: n.status}
+	watching, endWatch := context.WithCancel(ctx)
+	defer endWatch()
+	go src.tree.Watch(watching)
+	s := serving{srv: srv, sig: sig, stderr: cmd.ErrOrStderr(), tell: n.status, reload: func() {
+		m.logs.reopen()
+		go refresh(watching, src.tree, m.logger)
+	}}
 	return s.serve()
 }
 
@@ -101,6 +107,12 @@ func startMount(ctx context.Context, cmd *cobra.Command, t *target, uri, mountpo
 	}
 	var live atomic.Pointer[fs.Server]
 	t.gauges = func() []nodes.Gauge { return mountGauges(live.Load()) }
+	t.onChange = func(c nodes.Change) {
+		logChange(ctx, log, c)
+		if srv := live.Load(); srv != nil {
+			srv.Invalidate(c.Names()...)
+		}
+	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit(int64(t.memory)))
 	}
@@ -139,6 +151,7 @@ func mountGauges(srv *fs.Server) []nodes.Gauge {
 		{Name: "frifs_mount_requests_running", Help: "Requests at work.", Value: float64(st.Running)},
 		{Name: "frifs_mount_requests_abandoned", Help: "Workers that went on past the end of their request.", Value: float64(st.Abandoned)},
 		{Name: "frifs_mount_stalls_total", Help: "Requests that were answered at the end of their time without their work.", Value: float64(st.Stalls)},
+		{Name: "frifs_mount_notices_total", Help: "Names that the kernel had and was told to look up again.", Value: float64(st.Notices)},
 		{Name: "frifs_mount_passthrough_opens_total", Help: "Opened files that the kernel reads by itself.", Value: float64(st.Passed)},
 	}...)
 }

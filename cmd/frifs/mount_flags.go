@@ -18,8 +18,9 @@ const mountHelp = `Mounts the dataset at URI read-only at MOUNTPOINT, an empty d
 foreground. README.txt at the root is there once the mount serves.
 
 Ctrl-C (SIGINT) or SIGTERM unmounts and exits 0. While files of the mount are in use it says by whom
-and goes on serving; a second signal takes the mount away all the same. SIGHUP makes the kernel look
-names up again, and reopens the log file; new versions of the table show within seconds anyway.
+and goes on serving; a second signal takes the mount away all the same. New versions, tags and
+branches show within --poll-interval; SIGHUP, or frifs refresh MOUNTPOINT, looks for them at once.
+SIGHUP also reopens the log file.
 kill -9 leaves a stale mount behind: the next mount there says how to clear it, --force clears it.
 
 With --daemon the command returns when the mount answers, and it is served in the background; if it
@@ -85,6 +86,7 @@ func newMountCmd() *cobra.Command {
 	}
 	m.target.flags(cmd)
 	m.target.treeFlags(cmd)
+	m.target.pollFlag(cmd)
 	m.logs.add(cmd, "warn")
 	f := cmd.Flags()
 	f.StringArrayVarP(&m.options, "options", "o", nil, "flags as fstab has them: `OPT[,OPT...]`, such as version=12,allow_other")

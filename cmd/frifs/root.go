@@ -40,7 +40,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("frifs {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newMountCmd(), newUmountCmd(), newServeCmd(),
+		newMountCmd(), newUmountCmd(), newRefreshCmd(), newServeCmd(),
 		newLsCmd(), newCatCmd(), newStatCmd(), newTreeCmd(), newExportCmd(),
 		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(),
 		newCacheCmd(), newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
@@ -84,6 +84,7 @@ func otherWords() map[string][]string {
 		"ls":        {"list", "dir"},
 		"cat":       {"read", "show", "print"},
 		"stat":      {"info"},
+		"refresh":   {"reload", "update", "poll"},
 		"versions":  {"log"},
 		"translate": {"map", "remap", "lookup"},
 		"export":    {"copy", "cp", "dump"},

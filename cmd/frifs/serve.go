@@ -64,6 +64,7 @@ func newServeCmd() *cobra.Command {
 	}
 	s.target.flags(cmd)
 	s.target.treeFlags(cmd)
+	s.target.pollFlag(cmd)
 	s.logs.add(cmd, "warn")
 	f := cmd.Flags()
 	f.StringVar(&s.listen, "listen", "127.0.0.1:0", "address to listen on: `HOST:PORT`; without HOST on this machine only, port 0 for any that is free")
@@ -129,11 +130,13 @@ func (s *serveFlags) serve(ctx context.Context, cmd *cobra.Command, uri string, 
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit(int64(s.target.memory)))
 	}
+	s.target.onChange = func(c nodes.Change) { logChange(ctx, log, c) }
 	src, err := s.target.source(cmd, uri)
 	if err != nil {
 		return err
 	}
 	defer src.close()
+	go src.tree.Watch(ctx)
 	opt.Title = src.uri
 	opt.OnPanic = func(v any, stack []byte) { log.Error("panic", "value", v, "stack", string(stack)) }
 	opt.OnError = func(f serve.Failure) {
