@@ -36,6 +36,9 @@ func (t *Tree) rootNames(v *view) []string {
 
 // rootList lists the root.
 func (t *Tree) rootList(ctx context.Context) (*listing, error) {
+	if t.db != nil {
+		return t.databaseList(ctx)
+	}
 	v, err := t.view(ctx)
 	if err != nil {
 		return nil, err
@@ -69,6 +72,9 @@ func (t *Tree) rootNode(v *view, name string) Node {
 }
 
 func (t *Tree) rootFind(ctx context.Context, name string) (Node, error) {
+	if t.db != nil {
+		return t.databaseFind(ctx, name)
+	}
 	switch name {
 	case "dataset.json":
 		f, err := t.live.file(ctx, name, t.datasetJSON)
@@ -125,6 +131,7 @@ written to the dataset. Everything is computed when it is read.
   latest                        link to the newest version
   tags/<tag>                    link to the version that the tag names; it dangles where that was cleaned up
   branches/<name>/              a branch, laid out as here; a / in its name is written %2F
+  tables/<name>/                in a database, in place of all that: a dataset, laid out as here
   versions/<N>/version.json     what happened in version N, and what it means ("advice")
                manifest.json    the whole manifest, decoded
                changes.json     what changed since the version before

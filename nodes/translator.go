@@ -93,6 +93,9 @@ func (t *Tree) Translator(ctx context.Context, number *uint64) (*translate.Trans
 
 // version finds a version that is shown; nil means the latest.
 func (t *Tree) version(ctx context.Context, number *uint64) (version, error) {
+	if t.db != nil {
+		return version{}, t.needTable(ctx, fault.Invalid, "only a table has versions")
+	}
 	v, err := t.view(ctx)
 	if err != nil {
 		return version{}, err

@@ -16,6 +16,7 @@ import (
 // Config says which tree to build. Dataset is needed; the zero value of every other field is usable.
 type Config struct {
 	Dataset   *dataset.Dataset
+	Database  *dataset.Database // in place of Dataset: the tree shows all its tables
 	URI       string            // shown to users, without credentials; "" = the dataset's own
 	Branch    string            // pin: a branch, and its newest version unless Version or AsOf names another; "main" = the main line
 	Tag       string            // pin: the version that the tag names
@@ -91,20 +92,26 @@ type Tree struct {
 	scope string    // sets the keys of this dataset apart in the caches
 	jobs  *treeJobs // of the mount
 
-	pin                 *uint64 // the only version shown; nil = all
-	versions            *watched[*view]
+	pin                    *uint64 // the only version shown; nil = all
+	versions               *watched[*view]
 	tagsSeen, branchesSeen *watched[*refList]
-	live                *live
+	live                   *live
+
+	db     *dataset.Database // of the root of a database, which has none of ds, tagsSeen and branchesSeen; else nil
+	tables *flight[int64, *tableNames]
 }
 
 // New builds the tree of cfg.Dataset. It lists the versions once, and reads refs and manifests only to find the version
 // of a pin. Errors: fault.NotFound where a pinned version, tag or branch does not exist, fault.Invalid for selectors that
 // exclude each other and for a ForReader or OmitIndex that means nothing, and those of the store.
 func New(ctx context.Context, cfg Config) (*Tree, error) {
-	if cfg.Dataset == nil {
+	cfg = cfg.withDefaults()
+	switch {
+	case cfg.Database != nil:
+		return newDatabase(ctx, cfg)
+	case cfg.Dataset == nil:
 		return nil, fault.New("nodes.New", "", fault.Invalid, "no dataset given")
 	}
-	cfg = cfg.withDefaults()
 	if err := cfg.selectBranch(ctx); err != nil {
 		return nil, err
 	}
@@ -188,7 +195,7 @@ func (s *shared) tree(cfg Config, js *jobs, path string) *Tree {
 // below makes the tree of another dataset of the mount, without a pin.
 func (t *Tree) below(ds *dataset.Dataset, path string) *Tree {
 	cfg := t.cfg
-	cfg.Dataset, cfg.URI = ds, ds.URI()
+	cfg.Database, cfg.Dataset, cfg.URI = nil, ds, ds.URI()
 	cfg.Version, cfg.AsOf, cfg.Branch, cfg.Tag = nil, time.Time{}, "", ""
 	return t.tree(cfg, t.jobs.jobs, t.path+path)
 }
@@ -200,7 +207,8 @@ func (t *Tree) Close() {
 	t.forgetRemapped()
 }
 
-// Dataset returns the dataset that the tree shows: that of the branch which a selector names, else Config.Dataset.
+// Dataset returns the dataset that the tree shows: that of the branch which a selector names, else Config.Dataset. It is nil for
+// a database.
 func (t *Tree) Dataset() *dataset.Dataset { return t.ds }
 
 // inode gives the inode of path with a content key.

@@ -83,6 +83,41 @@ func TestBaseOverride(t *testing.T) {
 	}
 }
 
+func TestDatabaseRoot(t *testing.T) {
+	db := t.TempDir()
+	for _, name := range []string{"legacy/basic", "tagged/chain"} {
+		src := testdata.Copy(t, name)
+		if err := os.Rename(src, filepath.Join(db, filepath.Base(src))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := must(t, "ls", db, "tables"); got != "basic\nchain\n" {
+		t.Errorf("ls: %q", got)
+	}
+	whole := must(t, "cat", filepath.Join(db, "chain.lance"), "latest/fri/scan/composed.csv")
+	if got := must(t, "cat", db, "tables/chain/latest/fri/scan/composed.csv"); got != whole || len(whole) < 100 {
+		t.Errorf("a file of a table, through its database: %d bytes, want %d", len(got), len(whole))
+	}
+	if got := must(t, "stat", db, "tables/basic/latest"); !strings.Contains(got, "target:   versions/") {
+		t.Errorf("stat: %q", got)
+	}
+	if got := must(t, "tree", db, "tables/basic/versions"); !strings.Contains(got, "manifest.json") {
+		t.Errorf("tree: %q", got)
+	}
+	for _, args := range [][]string{{"history"}, {"status"}, {"versions"}, {"translate"}} {
+		args = append(args, db)
+		if args[0] == "translate" {
+			args = append(args, "0")
+		}
+		if r := frifs(t, "", args...); r.code == 0 || !strings.Contains(r.stderr, "There are basic, chain") {
+			t.Errorf("%q: exit %d: %s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+	if r := frifs(t, "", "ls", "--tag", "x", db); r.code != 2 || !strings.Contains(r.stderr, "basic.lance") {
+		t.Errorf("--tag in a database: exit %d: %s", r.code, r.stderr)
+	}
+}
+
 func TestLs(t *testing.T) {
 	chain := testdata.Dataset(t, "tagged/chain")
 	if got, want := must(t, "ls", chain), ".frifs\nREADME.txt\nbranches\ndataset.json\nlatest\ntags\nversions\n"; got != want {

@@ -8,6 +8,9 @@ import (
 
 // describe says what is served: the URI and its versions.
 func (s *source) describe(ctx context.Context) string {
+	if s.ds == nil {
+		return s.uri + " (a database)"
+	}
 	numbers, err := versionNumbers(ctx, s.root)
 	switch {
 	case err != nil || len(numbers) == 0:
@@ -20,6 +23,9 @@ func (s *source) describe(ctx context.Context) string {
 
 // advice is one line about what the newest version means for Lance itself; "" where there is nothing to say.
 func (s *source) advice(ctx context.Context) string {
+	if s.ds == nil {
+		return ""
+	}
 	var v struct {
 		Advice []string
 		FRI    struct{ Errors int } `json:"fri"`

@@ -78,9 +78,9 @@ func (t *target) treeFlags(cmd *cobra.Command) {
 
 // source is an opened dataset with its tree.
 type source struct {
-	uri  string // without credentials
-	dir  string // of a dataset on this machine, else ""
-	ds   *dataset.Dataset
+	uri  string           // without credentials
+	dir  string           // of a dataset on this machine, else ""
+	ds   *dataset.Dataset // nil for a database
 	tree *nodes.Tree
 	root nodes.Dir
 }
@@ -192,22 +192,31 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	if err != nil {
 		return nil, explainURI(ctx, uri, err)
 	}
-	ds, err := dataset.Open(ctx, st, dopt)
-	if err != nil {
-		return nil, explainURI(ctx, uri, err)
-	}
-	tree, err := nodes.New(ctx, nodes.Config{
-		Dataset: ds, Branch: t.branch, Tag: t.tag, Version: t.version.n, AsOf: t.asof.t,
+	cfg := nodes.Config{
+		Branch: t.branch, Tag: t.tag, Version: t.version.n, AsOf: t.asof.t,
 		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError, Gauges: t.stores.gauges(uri, t.gauges),
 		PollInterval: t.poll, OnChange: t.onChange,
 		CacheDir: t.cacheDir, ForReader: t.forReader, OmitIndex: t.omitIndex,
-	})
+	}
+	if cfg.Dataset, err = dataset.Open(ctx, st, dopt); fault.Is(err, fault.NotFound) {
+		// Not a dataset: perhaps a directory of them.
+		if db, derr := dataset.OpenDatabase(ctx, st, dopt); derr == nil {
+			cfg.Dataset, cfg.Database, err = nil, db, nil
+		}
+	}
+	if err != nil {
+		return nil, explainURI(ctx, uri, err)
+	}
+	tree, err := nodes.New(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	ds = tree.Dataset()
-	s := &source{uri: ds.URI(), ds: ds, tree: tree, root: tree.Root()}
-	s.dir, _ = ds.Store().Local()
+	s := &source{uri: st.URI(), tree: tree, root: tree.Root()}
+	s.dir, _ = st.Local()
+	if s.ds = tree.Dataset(); s.ds != nil {
+		s.uri = s.ds.URI()
+		s.dir, _ = s.ds.Store().Local()
+	}
 	return s, nil
 }
 

@@ -1,0 +1,124 @@
+package dataset
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/store"
+)
+
+const (
+	tableSuffix      = ".lance"
+	catalogDir       = "__manifest"
+	reservedName     = ".lance-reserved"
+	deregisteredName = ".lance-deregistered"
+)
+
+// Database is a directory or prefix that holds tables (docs/FORMAT.md, "Databases"). It is safe for concurrent use.
+type Database struct {
+	st    store.Store
+	opt   Options
+	cache *cache // of all tables
+}
+
+// Table is a directory that a database takes for a table. It need not be a dataset yet.
+type Table struct {
+	Name string // without .lance; of a table in a namespace the name of its directory
+	Dir  string
+}
+
+// TableList is what one listing of a database gave.
+type TableList struct {
+	Tables  []Table // ascending by directory
+	Catalog bool    // there is a catalog of namespaces (__manifest), which is among the tables
+	Others  int     // names that are no table
+}
+
+// Names are the names of the tables.
+func (l *TableList) Names() []string {
+	out := make([]string, len(l.Tables))
+	for i, t := range l.Tables {
+		out[i] = t.Name
+	}
+	return out
+}
+
+// OpenDatabase looks whether st holds tables, with one listing. It fails with fault.NotFound if nothing there is named
+// like one.
+func OpenDatabase(ctx context.Context, st store.Store, opt Options) (*Database, error) {
+	opt = opt.withDefaults()
+	db := &Database{st: st, opt: opt, cache: newCache(opt.CacheBytes)}
+	l, err := db.Tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(l.Tables) == 0 {
+		return nil, fault.New("dataset.OpenDatabase", st.URI(), fault.NotFound, "no database: there is no table (NAME%s) here", tableSuffix)
+	}
+	return db, nil
+}
+
+// URI names the database, without credentials.
+func (db *Database) URI() string { return db.st.URI() }
+
+// Store returns the store of the database's root.
+func (db *Database) Store() store.Store { return db.st }
+
+// Tables lists the tables from names alone, with one List and no other call. Errors are the store's.
+func (db *Database) Tables(ctx context.Context) (*TableList, error) {
+	objects, err := db.st.List(ctx, "")
+	if err != nil {
+		return nil, fault.Wrap("dataset.Tables", db.URI(), err)
+	}
+	l := &TableList{}
+	for _, o := range objects {
+		name, ok := tableName(o.Name)
+		if !o.Dir || !ok {
+			l.Others++
+			continue
+		}
+		l.Catalog = l.Catalog || o.Name == catalogDir
+		l.Tables = append(l.Tables, Table{name, o.Name})
+	}
+	slices.SortFunc(l.Tables, func(a, b Table) int { return strings.Compare(a.Dir, b.Dir) })
+	return l, nil
+}
+
+// tableName tells a table's directory by its name: NAME.lance, or 8 hex digits, _ and more where a catalog of namespaces
+// keeps it, or the catalog itself.
+func tableName(dir string) (name string, ok bool) {
+	if name, ok = strings.CutSuffix(dir, tableSuffix); ok && name != "" {
+		return name, true
+	}
+	if dir == catalogDir {
+		return dir, true
+	}
+	if len(dir) > 9 && dir[8] == '_' && strings.Trim(dir[:8], "0123456789abcdef") == "" {
+		return dir, true
+	}
+	return "", false
+}
+
+// Open opens a table. It shares one cache with all tables of the database. Errors: fault.NotFound for one that has no
+// version, and says whether it is half made; those of Open.
+func (db *Database) Open(ctx context.Context, t Table) (*Dataset, error) {
+	st := db.st.Sub(t.Dir)
+	d, err := open(ctx, st, db.opt, db.cache)
+	if !fault.Is(err, fault.NotFound) {
+		return d, err
+	}
+	why := "it is half made, or was dropped"
+	if _, rerr := st.Stat(ctx, reservedName); rerr == nil {
+		why = "its name is reserved, but nothing was written yet"
+	}
+	return nil, fault.New("dataset.OpenTable", st.URI(), fault.NotFound, "the table has no versions: %s: %w", why, err)
+}
+
+// Deregistered reports whether the table was taken out of its catalog: its data is still there, and catalogs do not list
+// it. A failed look counts as no.
+func (db *Database) Deregistered(ctx context.Context, t Table) bool {
+	_, err := db.st.Sub(t.Dir).Stat(ctx, deregisteredName)
+	return err == nil
+}

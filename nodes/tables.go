@@ -1,0 +1,224 @@
+package nodes
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/dataset"
+)
+
+// newDatabase makes the tree of a database.
+func newDatabase(ctx context.Context, cfg Config) (*Tree, error) {
+	cfg.Dataset = nil
+	if cfg.URI == "" {
+		cfg.URI = cfg.Database.URI()
+	}
+	if cfg.Version != nil || cfg.Tag != "" || cfg.Branch != "" || !cfg.AsOf.IsZero() {
+		t := &Tree{cfg: cfg, db: cfg.Database}
+		return nil, t.needTable(ctx, fault.Invalid, "a version, a tag or a branch is one of a table")
+	}
+	s, js, err := newShared(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tree{shared: s, cfg: cfg, db: cfg.Database, scope: cfg.URI + "\x00", jobs: &treeJobs{js, ""}}
+	t.live = newLive(t)
+	t.tables = newFlight[int64, *tableNames](1<<20, cfg.OpTimeout/2, t.now)
+	t.versions = &watched[*view]{t: t, name: "versions"}
+	t.versions.freeze(&view{listing: &dataset.Listing{}})
+	return t, nil
+}
+
+// tableNames are the tables of a database, with the names that the tree gives them.
+type tableNames struct {
+	*dataset.TableList
+	byName map[string]dataset.Table
+	names  []string // of Tables
+}
+
+// tableNames lists the tables as they are now, or as they were less than livePeriod ago.
+func (t *Tree) tableNames(ctx context.Context) (*tableNames, error) {
+	key := t.now().UnixNano() / int64(livePeriod)
+	return t.tables.get(ctx, key, func(ctx context.Context) (*tableNames, int64, error) {
+		l, err := t.db.Tables(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		out := &tableNames{TableList: l, byName: make(map[string]dataset.Table, len(l.Tables)), names: make([]string, len(l.Tables))}
+		u := newUniqueNames()
+		for i, table := range l.Tables {
+			out.names[i] = u.take(EncodeName(table.Name))
+			out.byName[out.names[i]] = table
+		}
+		return out, 256 * int64(len(l.Tables)+1), nil
+	})
+}
+
+// needTable is the error of what only a table has.
+func (t *Tree) needTable(ctx context.Context, kind fault.Kind, what string) error {
+	const most = 20
+	l, err := t.db.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	names := l.Names()
+	list := strings.Join(names[:min(len(names), most)], ", ")
+	if n := len(names) - most; n > 0 {
+		list += " and " + strconv.Itoa(n) + " more"
+	}
+	return fault.New("nodes.Table", t.cfg.URI, kind, "%s, and this is a database: name one of its tables, such as %s/%s. There are %s",
+		what, t.cfg.URI, l.Tables[0].Dir, list)
+}
+
+func (t *Tree) databaseList(context.Context) (*listing, error) {
+	out := &listing{}
+	out.add(".frifs", t.frifsDir())
+	out.add("README.txt", t.readme())
+	out.add("dataset.json", t.live.name("dataset.json"))
+	out.add("tables", t.tablesDir())
+	return out, nil
+}
+
+func (t *Tree) databaseFind(ctx context.Context, name string) (Node, error) {
+	switch name {
+	case ".frifs":
+		return t.frifsDir(), nil
+	case "README.txt":
+		return t.readme(), nil
+	case "tables":
+		return t.tablesDir(), nil
+	case "dataset.json":
+		f, err := t.live.file(ctx, name, t.databaseJSON)
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
+	case "latest", "versions", "tags", "branches":
+		return nil, fault.Wrap("lookup", name, t.needTable(ctx, fault.NotFound, "only a table has "+name))
+	}
+	return nil, notFound("", name)
+}
+
+// databaseJSON is dataset.json of a database. No table is opened for it.
+func (t *Tree) databaseJSON(ctx context.Context) ([]byte, error) {
+	l, err := t.tableNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := newJSONDoc()
+	j.Members(func(e *enc) {
+		e.K("uri").Str(t.cfg.URI)
+		e.K("kind").Str("database")
+		e.K("catalog").Bool(l.Catalog)
+		e.K("other_names").Int(int64(l.Others))
+	})
+	j.ArrayOf("tables", len(l.Tables), func(e *enc, i int) {
+		e.Obj(func() {
+			e.K("name").Str(l.Tables[i].Name)
+			e.K("directory").Str(l.Tables[i].Dir)
+			e.K("path").Str("tables/" + l.names[i])
+		})
+	})
+	return jsonBytes(ctx, j.Done())
+}
+
+// tablesDir is tables/: a directory for each table, listed by name with one request.
+func (t *Tree) tablesDir() *dir {
+	return &dir{
+		base: base{ino: t.inode("tables", "tables"), path: "tables", mtime: t.start}, volatile: true,
+		list: func(ctx context.Context) (*listing, error) {
+			l, err := t.tableNames(ctx)
+			if err != nil {
+				return nil, t.failed("list", "tables", err)
+			}
+			out := &listing{members: make([]member, 0, len(l.names))}
+			for i, name := range l.names {
+				out.add(name, t.tableDir(name, l.Tables[i]))
+			}
+			return out, nil
+		},
+		find: func(ctx context.Context, name string) (Node, error) {
+			l, err := t.tableNames(ctx)
+			if err != nil {
+				return nil, t.failed("list", "tables", err)
+			}
+			table, ok := l.byName[name]
+			if !ok {
+				return nil, notFound("tables", name)
+			}
+			return t.tableDir(name, table), nil
+		},
+	}
+}
+
+// tableDir is tables/<name>/, laid out like the root of a dataset. A table is opened when something in it is asked for.
+func (t *Tree) tableDir(name string, table dataset.Table) *dir {
+	p := "tables/" + name
+	uri := t.cfg.URI + "/" + table.Dir
+	d := &dir{base: base{ino: inode(uri, "", "root"), path: p, mtime: t.start}, volatile: true}
+	problemsOf := func(ctx context.Context, err error) problems {
+		var es problems
+		if err != nil {
+			for _, name := range []string{"dataset.json", "latest", "versions", "tags", "branches"} {
+				es.add(name, err)
+			}
+		}
+		if t.db.Deregistered(ctx, table) {
+			es.add(".lance-deregistered", fault.New("nodes.Table", uri, fault.NotFound,
+				"the table was taken out of its catalog: catalogs do not list it, its data is still there"))
+		}
+		return es
+	}
+	d.list = func(ctx context.Context) (*listing, error) {
+		sub, err := t.tableTree(ctx, name, table)
+		if err != nil && !broken(err) {
+			return nil, t.failed("list", p, err)
+		}
+		out := &listing{}
+		es := problemsOf(ctx, err)
+		if err == nil {
+			if out, err = sub.rootList(ctx); err != nil {
+				return nil, t.failed("list", p, err)
+			}
+		}
+		if len(es) > 0 {
+			f, err := errorBytes(ctx, uri, p, d.mtime, es)
+			if err != nil {
+				return nil, err
+			}
+			out.add("ERROR.json", f)
+		}
+		return out, nil
+	}
+	d.find = func(ctx context.Context, entry string) (Node, error) {
+		sub, err := t.tableTree(ctx, name, table)
+		if err != nil && !broken(err) {
+			return nil, t.failed("lookup", p, err)
+		}
+		if entry == "ERROR.json" {
+			es := problemsOf(ctx, err)
+			if len(es) == 0 {
+				return nil, notFound(p, entry)
+			}
+			return errorBytes(ctx, uri, p, d.mtime, es)
+		}
+		if err != nil {
+			return nil, fault.Wrap("lookup", p+"/"+entry, err) // ERROR.json says so
+		}
+		return sub.rootFind(ctx, entry)
+	}
+	return d
+}
+
+// tableTree is the tree of a table.
+func (t *Tree) tableTree(ctx context.Context, name string, table dataset.Table) (*Tree, error) {
+	return t.trees.get(ctx, t.cfg.URI+"/"+table.Dir, func(ctx context.Context) (*Tree, int64, error) {
+		ds, err := t.db.Open(ctx, table)
+		if err != nil {
+			return nil, 0, err
+		}
+		return t.below(ds, "tables/"+name+"/"), treeCost, nil
+	})
+}
