@@ -66,7 +66,10 @@ func BenchmarkRemappedQueries(b *testing.B) {
 				b.Run(kind+"/reopened", func(b *testing.B) { report(b, warm.Reopened) })
 				b.Run(kind+"/cold", func(b *testing.B) { report(b, coldQueries(b, table, kind)) })
 			}
-			b.ReportMetric(peakMemory(b, m), "MiB-peak")
+			b.Run("memory", func(b *testing.B) {
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(peakMemory(b, m), "MiB-peak")
+			})
 		})
 	}
 }
