@@ -16,16 +16,26 @@ func (t *Tree) frifsDir() *dir {
 	return &dir{
 		base:     base{ino: t.inode(".frifs", ".frifs"), path: ".frifs", mtime: t.start},
 		volatile: true,
-		list: func(context.Context) (*listing, error) {
+		list: func(ctx context.Context) (*listing, error) {
 			out := &listing{}
 			for name := range files {
 				out.add(name, t.live.name(".frifs/"+name))
+			}
+			if t.db == nil {
+				f, err := t.orphansFile(ctx)
+				if err != nil {
+					return nil, t.failed("list", ".frifs", err)
+				}
+				out.add(orphansName, f)
 			}
 			return out, nil
 		},
 		find: func(ctx context.Context, name string) (Node, error) {
 			if name == "refresh" {
 				return t.refreshFile(ctx)
+			}
+			if name == orphansName && t.db == nil {
+				return t.orphansFile(ctx)
 			}
 			render, ok := files[name]
 			if !ok {

@@ -31,6 +31,9 @@ func (t *Tree) rootNames(v *view) []string {
 	} else if t.path == "" {
 		names = append(names, "tags")
 	}
+	if t.pin == nil && len(v.listing.DetachedRefs) > 0 {
+		names = append(names, "detached")
+	}
 	return append(names, "versions")
 }
 
@@ -61,6 +64,8 @@ func (t *Tree) rootNode(v *view, name string) Node {
 		return t.frifsDir()
 	case "README.txt":
 		return t.readme()
+	case "detached":
+		return t.detachedDir()
 	case "tags":
 		return t.tagsDir()
 	case "branches":
@@ -131,6 +136,7 @@ written to the dataset. Everything is computed when it is read.
   latest                        link to the newest version
   tags/<tag>                    link to the version that the tag names; it dangles where that was cleaned up
   branches/<name>/              a branch, laid out as here; a / in its name is written %2F
+  detached/<N>/                 a version that stands outside the history, laid out like one of versions/
   tables/<name>/                in a database, in place of all that: a dataset, laid out as here
   versions/<N>/version.json     what happened in version N, and what it means ("advice")
                manifest.json    the whole manifest, decoded
@@ -150,7 +156,8 @@ written to the dataset. Everything is computed when it is read.
                                 version N; a row that is gone has a placeholder, fragment 4294967294
                  scan/addresses.csv              every stored address, and what became of it
                  scan/summary.json               counts of them; whether they need the rewrites
-  .frifs/                       how this mount is doing: status.json, errors.jsonl, metrics
+  .frifs/                       how this mount is doing: status.json, errors.jsonl, metrics; and what no
+                                version names any more: orphans.json
 
 A row address is fragment * 2^32 + offset. Outcomes: same, moved, deleted_now (still there, but a
 deletion file names it), dropped (deleted before a rewrite), dangling (its fragment is gone and no

@@ -99,6 +99,8 @@ type Tree struct {
 
 	db     *dataset.Database // of the root of a database, which has none of ds, tagsSeen and branchesSeen; else nil
 	tables *flight[int64, *tableNames]
+
+	orphans orphanKeeper
 }
 
 // New builds the tree of cfg.Dataset. It lists the versions once, and reads refs and manifests only to find the version

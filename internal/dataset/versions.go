@@ -60,6 +60,7 @@ func (r VersionRef) Path() string { return store.Join(versionsDir, r.Name) }
 type Listing struct {
 	Versions     []VersionRef   // ascending, each number once; numbers need not be contiguous
 	Detached     []string       // file names of detached versions, in byte order
+	DetachedRefs []VersionRef   // the same; the number has bit 63 set
 	Ignored      map[string]int // class → how many names
 	V1, V2       int            // manifests by naming scheme, a duplicate included
 	LegacyLatest bool           // _latest.manifest stood beside _versions when the dataset was opened
@@ -113,6 +114,9 @@ func classify(objects []store.Object) *Listing {
 			class := classOf(name)
 			if class == ClassDetached {
 				l.Detached = append(l.Detached, name)
+				if n, err := strconv.ParseUint(name[1:len(name)-len(manifestSuffix)], 10, 64); err == nil {
+					l.DetachedRefs = append(l.DetachedRefs, VersionRef{n, name, o, SchemeUnknown})
+				}
 			}
 			l.Ignored[class]++
 			continue
