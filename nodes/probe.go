@@ -14,13 +14,8 @@ import (
 // defaultPollInterval is how old what is known of the versions may get (docs/DESIGN.md, "Command line").
 const defaultPollInterval = 10 * time.Second
 
-const (
-	// askPause is the least time between two looks that somebody asked for.
-	askPause = time.Second
-	// askShare is for how long the answer to one who asked is given to others: the kernel looks a name up twice in a row
-	// where it had another answer before.
-	askShare = 50 * time.Millisecond
-)
+// askPause is the least time between two looks that somebody asked for.
+const askPause = time.Second
 
 // watched is something of a dataset that changes, its versions or its refs, as it was when somebody last looked. Between
 // two looks it is served as known, without asking the store. At most one look runs at a time; all who want one share it,
@@ -46,7 +41,6 @@ type watched[V comparable] struct {
 	changed  time.Time // when v came to be; zero: at the first look
 	used     time.Time // when v was last asked for
 	asked    time.Time // when the last look began that somebody asked for
-	answered time.Time // when it ended
 	running  *probe
 	looks    uint64
 	failed   uint64 // of them
@@ -93,7 +87,8 @@ type looker interface {
 type watchings struct {
 	mu     sync.Mutex // protects all
 	all    map[looker]bool
-	polled bool // somebody looks for new versions time and again
+	polled bool       // somebody looks for new versions time and again
+	answer *askedFile // to who asked last
 }
 
 // use notes that w is used, and reports whether it is looked after.
@@ -191,13 +186,13 @@ func (w *watched[V]) start(ctx context.Context, full bool) *probe {
 }
 
 // ask looks for what is there now: with a look that begins after the call, and askPause after the last one that was
-// asked for. An answer of askShare ago is given again.
+// asked for.
 func (w *watched[V]) ask(ctx context.Context) error {
 	called := w.t.now()
 	for {
 		w.mu.Lock()
 		now := w.t.now()
-		if w.frozen || !w.asked.Before(called) || called.Sub(w.answered) < askShare {
+		if w.frozen || !w.asked.Before(called) {
 			defer w.mu.Unlock()
 			return w.err
 		}
@@ -249,7 +244,7 @@ func (w *watched[V]) run(ctx context.Context, l *probe) {
 		news = w.failures == 1
 	}
 	if l.full {
-		w.asked, w.answered = began, w.ended
+		w.asked = began
 	}
 	if old != none && v != old {
 		w.changed = w.ended

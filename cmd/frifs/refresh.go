@@ -48,7 +48,11 @@ shows. A mount that is pinned to one version has nothing to look for.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
+			begun := time.Now()
 			a, err := askRefresh(ctx, abs)
+			if err == nil && a.Looked.Before(begun) && a.Pinned == nil {
+				a, err = askRefresh(ctx, abs) // that was the answer to somebody else, who asked a moment ago
+			}
 			if err != nil {
 				return err
 			}
