@@ -5,6 +5,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unk
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 10m
+SOAK     ?= 6m
 BENCH    ?= .
 BENCHTIME ?= 1s
 # PKG selects packages for test and bench, for example `make test PKG=./fri`.
@@ -12,7 +13,7 @@ BENCHTIME ?= 1s
 PKG      ?= ./... ./internal/testdata
 
 .DEFAULT_GOAL := help
-.PHONY: help build install demo test test-matrix race lint bench fuzz proto fmt venv clean
+.PHONY: help build install demo test test-matrix soak race lint bench fuzz proto fmt venv clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -32,6 +33,9 @@ test: venv ## all tests; mounts and Python clients are used where they are there
 test-matrix: venv ## official Lance releases 0.39 to 14 on remapped tables of every type, version and history (half an hour)
 	@integration/venv.sh 12.0.0 7.1.0 4.0.2 1.0.4 0.39.0 lancedb node
 	FRIFS_MATRIX=all $(GO) test -count=1 -v -timeout 120m -run 'Remapped|Untranslated|ExportIsADataset|CopiesAreEqual|LanceDB|Frames' ./integration
+
+soak: venv ## official Lance writes a table for SOAK (6m) while eight readers compare what a mount shows of it
+	FRIFS_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run 'TestSoak|TestLive' ./integration
 
 race: ## all tests but integration/, with the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m $$($(GO) list $(PKG) | grep -v /integration)
