@@ -111,7 +111,7 @@ func (t *Tree) statusJSON(ctx context.Context) ([]byte, error) {
 	_, errs := t.ring.all()
 	gauges := t.gauges()
 	caches := t.caches()
-	looks := t.versions.ages()
+	looks := t.looks()
 	j := newJSONDoc()
 	j.Members(func(e *enc) {
 		e.K("uri").Str(t.cfg.URI)

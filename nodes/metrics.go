@@ -29,7 +29,10 @@ func cacheDesc(name, help string) *prometheus.Desc {
 
 // collector gives the figures of a tree to Prometheus. It describes nothing beforehand: which figures there are is up
 // to Config.Gauges too.
-type collector struct{ t *Tree }
+type collector struct {
+	t     *Tree
+	table *figures // nil where nothing is known of the table
+}
 
 // Describe implements prometheus.Collector; sending nothing makes the collector an unchecked one.
 func (collector) Describe(chan<- *prometheus.Desc) {}
@@ -43,6 +46,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- metric(prometheus.NewDesc(g.Name, g.Help, nil, nil), kind, g.Value)
 	}
+	c.t.collectLooks(out)
+	c.table.collect(c.t.now(), out)
 	for _, m := range cacheMetrics {
 		for _, s := range c.t.caches() {
 			out <- metric(m.desc, m.kind, m.value(s.CacheStats), s.name)
@@ -60,10 +65,10 @@ func metric(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...
 }
 
 // metrics is .frifs/metrics in the Prometheus text format.
-func (t *Tree) metrics(context.Context) ([]byte, error) {
+func (t *Tree) metrics(ctx context.Context) ([]byte, error) {
 	const op = "nodes.Metrics"
 	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(collector{t}); err != nil {
+	if err := r.Register(collector{t, t.figures.get(ctx, t)}); err != nil {
 		return nil, fault.New(op, ".frifs/metrics", fault.Unknown, "%w", err)
 	}
 	families, err := r.Gather()

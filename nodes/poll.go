@@ -27,7 +27,7 @@ func (t *Tree) Watch(ctx context.Context) {
 }
 
 func (t *Tree) poll(ctx context.Context, ticks <-chan time.Time) {
-	if t.versions.ages().frozen {
+	if t.cfg.pinned() {
 		return
 	}
 	t.watching.poll(true)
@@ -100,7 +100,7 @@ func (t *Tree) refreshFile(ctx context.Context) (Node, error) {
 		return nil, t.failed("refresh", path, err)
 	}
 	now := t.versions.known()
-	a := t.versions.ages()
+	a := t.looks()
 	j := newJSONDoc()
 	j.Members(func(e *enc) {
 		e.K("latest_version")

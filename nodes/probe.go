@@ -136,7 +136,7 @@ func (w *watched[V]) get(ctx context.Context) (V, error) {
 	}
 	v, err := w.v, w.err
 	var none V
-	ok := false
+	var ok bool
 	switch {
 	case v == none:
 		ok = err != nil && age < failureMemory

@@ -30,7 +30,7 @@ func changeOf(dir string, old, now *view) Change {
 	c := Change{Dir: dir, Was: old.latest(), Now: now.latest()}
 	a, b := old.shown(), now.shown()
 	for len(a) > 0 || len(b) > 0 {
-		order := 0
+		var order int
 		switch {
 		case len(a) == 0:
 			order = 1

@@ -552,3 +552,86 @@ func TestRefsAreWatched(t *testing.T) {
 		t.Errorf("told %+v", o.told)
 	}
 }
+
+// TestTablesAreWatched: tables of a database are served as known, and what came or went is told.
+func TestTablesAreWatched(t *testing.T) {
+	root := t.TempDir()
+	table := func(name string) *made {
+		t.Helper()
+		m := &made{t, filepath.Join(root, name+".lance")}
+		if err := os.MkdirAll(filepath.Join(m.dir, "_versions"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		m.version(1, fragments(0))
+		return m
+	}
+	a := table("a")
+	table("b")
+	st, err := store.NewLocal(root, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := dataset.OpenDatabase(t.Context(), st, dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clk clock
+	clk.advance(time.Hour)
+	var mu sync.Mutex
+	var told []Change
+	tr, err := New(t.Context(), Config{Database: db, Now: clk.now, OnChange: func(c Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, c)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tr.Close)
+	tr.watching.poll(true)
+	poll := func() {
+		clk.advance(defaultPollInterval)
+		for _, p := range tr.pollOnce(t.Context()) {
+			<-p.done
+		}
+	}
+	if got := names(t, tr, "tables"); !slices.Equal(got, []string{"a", "b"}) {
+		t.Fatalf("tables %v", got)
+	}
+	names(t, tr, "tables/a/versions")
+	table("c")
+	if err := os.RemoveAll(filepath.Join(root, "b.lance")); err != nil {
+		t.Fatal(err)
+	}
+	a.version(2, fragments(0))
+	poll()
+	if got := names(t, tr, "tables"); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("tables %v", got)
+	}
+	if got := names(t, tr, "tables/a/versions"); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("versions of a: %v", got)
+	}
+	var all []string
+	for _, c := range told {
+		for _, n := range c.Names() {
+			all = append(all, joinPath(n.Dir, n.Name))
+		}
+	}
+	slices.Sort(all)
+	want := []string{"dataset.json", "tables/a/dataset.json", "tables/a/latest", "tables/a/versions/2", "tables/b", "tables/c"}
+	if !slices.Equal(all, want) {
+		t.Errorf("told %q, want %q", all, want)
+	}
+	// A table that nobody uses any more is not looked after; when it is used again it is up to date.
+	for range coldAfter + 1 {
+		poll()
+	}
+	a.version(3, fragments(0))
+	poll()
+	if n := len(tr.watching.list()); n != 1 {
+		t.Errorf("%d parts of the tree are looked after, want the tables alone", n)
+	}
+	if got := names(t, tr, "tables/a/versions"); !slices.Equal(got, []string{"1", "2", "3"}) {
+		t.Errorf("versions of a after a pause: %v", got)
+	}
+}

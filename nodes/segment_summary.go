@@ -118,7 +118,7 @@ func (sc *segmentScan) walk(ctx context.Context, path string, batch func(*addres
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // it was only read
 	for {
 		if err := ctx.Err(); err != nil {
 			return fault.Wrap("nodes.Scan", path, err)

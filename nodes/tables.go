@@ -25,7 +25,7 @@ func newDatabase(ctx context.Context, cfg Config) (*Tree, error) {
 	}
 	t := &Tree{shared: s, cfg: cfg, db: cfg.Database, scope: cfg.URI + "\x00", jobs: &treeJobs{js, ""}}
 	t.live = newLive(t)
-	t.tables = newFlight[int64, *tableNames](1<<20, cfg.OpTimeout/2, t.now)
+	t.tables = t.watchTables()
 	t.versions = &watched[*view]{t: t, name: "versions"}
 	t.versions.freeze(&view{listing: &dataset.Listing{}})
 	return t, nil
@@ -38,22 +38,17 @@ type tableNames struct {
 	names  []string // of Tables
 }
 
-// tableNames lists the tables as they are now, or as they were less than livePeriod ago.
-func (t *Tree) tableNames(ctx context.Context) (*tableNames, error) {
-	key := t.now().UnixNano() / int64(livePeriod)
-	return t.tables.get(ctx, key, func(ctx context.Context) (*tableNames, int64, error) {
-		l, err := t.db.Tables(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		out := &tableNames{TableList: l, byName: make(map[string]dataset.Table, len(l.Tables)), names: make([]string, len(l.Tables))}
-		u := newUniqueNames()
-		for i, table := range l.Tables {
-			out.names[i] = u.take(EncodeName(table.Name))
-			out.byName[out.names[i]] = table
-		}
-		return out, 256 * int64(len(l.Tables)+1), nil
-	})
+// tableNames lists the tables as they were when they were last looked at.
+func (t *Tree) tableNames(ctx context.Context) (*tableNames, error) { return t.tables.get(ctx) }
+
+func newTableNames(l *dataset.TableList) *tableNames {
+	out := &tableNames{TableList: l, byName: make(map[string]dataset.Table, len(l.Tables)), names: make([]string, len(l.Tables))}
+	u := newUniqueNames()
+	for i, table := range l.Tables {
+		out.names[i] = u.take(EncodeName(table.Name))
+		out.byName[out.names[i]] = table
+	}
+	return out
 }
 
 // needTable is the error of what only a table has.

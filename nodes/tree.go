@@ -29,7 +29,7 @@ type Config struct {
 	Release   string            // frifs release, shown in .frifs/status.json
 	Now       func() time.Time  // nil = time.Now
 	OnError   func(ErrorRecord) // told about each failure that .frifs/errors.jsonl gets; may be nil
-	OnChange  func(Change)      // told of each look that found something new, in their order; must return at once; may be nil
+	OnChange  func(Change)      // told of each look that found something new, those of one Dir in order; must return at once; may be nil
 	Gauges    func() []Gauge    // more figures for .frifs/status.json and .frifs/metrics; may be nil
 	CacheDir  string            // where large re-serialised index files spill to; "" = the system's temporary directory
 
@@ -98,7 +98,9 @@ type Tree struct {
 	live                   *live
 
 	db     *dataset.Database // of the root of a database, which has none of ds, tagsSeen and branchesSeen; else nil
-	tables *flight[int64, *tableNames]
+	tables *watched[*tableNames]
+
+	figures tableFigures // of the newest version, for metrics
 
 	orphans orphanKeeper
 }

@@ -60,7 +60,7 @@ func helperArgs(args []string) (flags []string, fake bool, err error) {
 		}
 		return args[*i], nil
 	}
-	for i := 0; i < len(args); i++ {
+	for i := 0; i < len(args); i++ { //nolint:intrange // value moves i on
 		a := args[i]
 		switch {
 		case a == "-o":

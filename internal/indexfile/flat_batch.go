@@ -197,7 +197,7 @@ func inOrder(addrs []fri.RowAddr) bool {
 	return jumps <= len(addrs)/(16*step)+1
 }
 
-// settle translates w.addrs, which stand in the rows from from on, into dst, and empties w.addrs.
+// settle translates w.addrs, which stand in the rows that begin with from, into dst, and empties w.addrs.
 func (t *translated) settle(ctx context.Context, w *batchWork, from uint64, dst []uint64) error {
 	addrs := w.addrs
 	w.addrs = w.addrs[:0]
@@ -222,7 +222,7 @@ func (t *translated) settle(ctx context.Context, w *batchWork, from uint64, dst 
 	return nil
 }
 
-// put writes what stands in the rows from from on, given answers without coverage: the address of an entry that keeps
+// put writes what stands in the rows that begin with from, given answers without coverage: the address of an entry that keeps
 // one, else the placeholder. Which rows are gone is beyond the processor's guess, so there is no branch for each.
 func (r *segmentResolver) put(a *Answers, from uint64, dst []uint64) {
 	for lo := 0; lo < len(dst); lo += groupRows {

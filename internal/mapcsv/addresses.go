@@ -126,7 +126,7 @@ func (b *addressBody) measureFile(ctx context.Context, x *addressIndex, at *addr
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // it was only read
 	name := len(b.files[at.file].Name)
 	for last := -1; ; {
 		if err := ctx.Err(); err != nil {
