@@ -121,7 +121,7 @@ func TestNewVersionAppears(t *testing.T) {
 	newest := manifest(t, table, 5)
 	content := []byte(read(t, newest))
 	remove(t, newest)
-	m := mount(t, table)
+	m := mount(t, table, "--poll-interval", "1s")
 	if link, err := os.Readlink(m.path("latest")); err != nil || link != "versions/4" {
 		t.Fatalf("latest -> %q: %v", link, err)
 	}
@@ -152,7 +152,7 @@ func TestNewVersionAppears(t *testing.T) {
 // A version number is written anew with other content (as after a drop and create).
 func TestReplacedManifest(t *testing.T) {
 	table := testdata.Copy(t, "legacy/basic")
-	m := mount(t, table)
+	m := mount(t, table, "--poll-interval", "1s")
 	path := m.path("versions/3/manifest.json")
 	old := read(t, path)
 	f, err := os.Open(path)
