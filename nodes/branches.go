@@ -52,88 +52,25 @@ func (t *Tree) branchesDir() *dir {
 
 // branchDir is branches/<b>/. What is wrong with the branch as a whole, its file or its directory, is in ERROR.json.
 func (t *Tree) branchDir(r dataset.Ref) *dir {
-	p := "branches/" + EncodeName(r.Name)
-	uri := t.branchURI(r.Name)
-	d := &dir{base: base{ino: inode(uri, "", "root"), path: p, mtime: t.start}, volatile: true}
+	o := otherDataset{
+		path: "branches/" + EncodeName(r.Name), uri: t.branchURI(r.Name), mtime: t.start,
+		open: func(ctx context.Context) (*Tree, error) { return t.branchTree(ctx, r.Name) },
+		lost: []string{"dataset.json", "latest", "versions"},
+		also: func(ctx context.Context, es *problems) error {
+			if _, err := t.refsOf().Branch(ctx, r); err != nil {
+				if !broken(err) && !fault.Is(err, fault.Denied) {
+					return err
+				}
+				es.add("branch", err)
+			}
+			return nil
+		},
+	}
 	if r.File != "" {
-		d.mtime = r.Object.Modified
+		o.mtime = r.Object.Modified
 	}
-	d.list = func(ctx context.Context) (*listing, error) {
-		out, es, err := t.branchList(ctx, r)
-		if err != nil {
-			return nil, t.failed("list", p, err)
-		}
-		if len(es) > 0 {
-			f, err := errorBytes(ctx, uri, p, d.mtime, es)
-			if err != nil {
-				return nil, err
-			}
-			out.add("ERROR.json", f)
-		}
-		return out, nil
-	}
-	d.find = func(ctx context.Context, name string) (Node, error) {
-		if name == "ERROR.json" {
-			es, err := t.branchProblems(ctx, r)
-			if err != nil {
-				return nil, t.failed("list", p, err)
-			}
-			if len(es) == 0 {
-				return nil, notFound(p, name)
-			}
-			return errorBytes(ctx, uri, p, d.mtime, es)
-		}
-		sub, err := t.branchTree(ctx, r.Name)
-		if broken(err) {
-			return nil, fault.Wrap("lookup", p+"/"+name, err) // ERROR.json says so
-		}
-		if err != nil {
-			return nil, t.failed("lookup", p, err)
-		}
-		return sub.rootFind(ctx, name)
-	}
-	return d
+	return t.datasetDir(o)
 }
-
-// branchList lists a branch's directory, ERROR.json left out, and says what that would hold.
-func (t *Tree) branchList(ctx context.Context, r dataset.Ref) (*listing, problems, error) {
-	es, err := t.branchProblems(ctx, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	sub, err := t.branchTree(ctx, r.Name)
-	if err != nil {
-		if !broken(err) {
-			return nil, nil, err
-		}
-		return &listing{}, es, nil
-	}
-	out, err := sub.rootList(ctx)
-	return out, es, err
-}
-
-// branchProblems looks whether the branch has its file and its directory. An error means that this cannot be told now.
-func (t *Tree) branchProblems(ctx context.Context, r dataset.Ref) (problems, error) {
-	var es problems
-	if _, err := t.branchTree(ctx, r.Name); err != nil {
-		if !broken(err) {
-			return nil, err
-		}
-		for _, name := range []string{"dataset.json", "latest", "versions"} {
-			es.add(name, err)
-		}
-	}
-	if _, err := t.refsOf().Branch(ctx, r); err != nil {
-		if !broken(err) && !fault.Is(err, fault.Denied) {
-			return nil, err
-		}
-		es.add("branch", err)
-	}
-	return es, nil
-}
-
-// broken reports whether a failure is a fact about what is in the store.
-func broken(err error) bool { return lasting(err) || fault.Is(err, fault.NotFound) }
 
 func (t *Tree) branchURI(name string) string { return t.refsOf().URI() + "/tree/" + name }
 

@@ -150,61 +150,19 @@ func (t *Tree) tablesDir() *dir {
 
 // tableDir is tables/<name>/, laid out like the root of a dataset. A table is opened when something in it is asked for.
 func (t *Tree) tableDir(name string, table dataset.Table) *dir {
-	p := "tables/" + name
 	uri := t.cfg.URI + "/" + table.Dir
-	d := &dir{base: base{ino: inode(uri, "", "root"), path: p, mtime: t.start}, volatile: true}
-	problemsOf := func(ctx context.Context, err error) problems {
-		var es problems
-		if err != nil {
-			for _, name := range []string{"dataset.json", "latest", "versions", "tags", "branches"} {
-				es.add(name, err)
+	return t.datasetDir(otherDataset{
+		path: "tables/" + name, uri: uri, mtime: t.start,
+		open: func(ctx context.Context) (*Tree, error) { return t.tableTree(ctx, name, table) },
+		lost: []string{"dataset.json", "latest", "versions", "tags", "branches"},
+		also: func(ctx context.Context, es *problems) error {
+			if t.db.Deregistered(ctx, table) {
+				es.add(".lance-deregistered", fault.New("nodes.Table", uri, fault.NotFound,
+					"the table was taken out of its catalog: catalogs do not list it, its data is still there"))
 			}
-		}
-		if t.db.Deregistered(ctx, table) {
-			es.add(".lance-deregistered", fault.New("nodes.Table", uri, fault.NotFound,
-				"the table was taken out of its catalog: catalogs do not list it, its data is still there"))
-		}
-		return es
-	}
-	d.list = func(ctx context.Context) (*listing, error) {
-		sub, err := t.tableTree(ctx, name, table)
-		if err != nil && !broken(err) {
-			return nil, t.failed("list", p, err)
-		}
-		out := &listing{}
-		es := problemsOf(ctx, err)
-		if err == nil {
-			if out, err = sub.rootList(ctx); err != nil {
-				return nil, t.failed("list", p, err)
-			}
-		}
-		if len(es) > 0 {
-			f, err := errorBytes(ctx, uri, p, d.mtime, es)
-			if err != nil {
-				return nil, err
-			}
-			out.add("ERROR.json", f)
-		}
-		return out, nil
-	}
-	d.find = func(ctx context.Context, entry string) (Node, error) {
-		sub, err := t.tableTree(ctx, name, table)
-		if err != nil && !broken(err) {
-			return nil, t.failed("lookup", p, err)
-		}
-		if entry == "ERROR.json" {
-			es := problemsOf(ctx, err)
-			if len(es) == 0 {
-				return nil, notFound(p, entry)
-			}
-			return errorBytes(ctx, uri, p, d.mtime, es)
-		}
-		if err != nil {
-			return nil, fault.Wrap("lookup", p+"/"+entry, err) // ERROR.json says so
-		}
-		return sub.rootFind(ctx, entry)
-	}
-	return d
+			return nil
+		},
+	})
 }
 
 // tableTree is the tree of a table.

@@ -50,14 +50,22 @@ const accessQueue = 64 << 10
 
 func (a *accessLog) read(r fs.Access) {
 	line := accessLine{
-		Time: r.Time.UTC(), Path: r.Path, Offset: r.Offset, Asked: r.Asked, Given: r.Given, Micros: r.Took.Microseconds(), Outcome: "ok",
+		Time: r.Time.UTC(), Path: r.Path, Offset: r.Offset, Asked: r.Asked, Given: r.Given, Micros: r.Took.Microseconds(), Outcome: outcome(r.Err),
 	}
-	if r.Err != nil {
-		line.Outcome = fault.KindOf(r.Err).String()
+	a.write(line)
+}
+
+// outcome is "ok", or the kind of the error.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
 	}
-	b, err := json.Marshal(line)
-	if err != nil {
-		return // never: its fields marshal
+	return fault.KindOf(err).String()
+}
+
+// write hands on a line, which marshals.
+func (a *accessLog) write(line any) {
+	if b, err := json.Marshal(line); err == nil {
+		_, _ = a.out.Write(append(b, '\n')) // it cannot fail
 	}
-	_, _ = a.out.Write(append(b, '\n')) // it cannot fail
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -220,14 +219,7 @@ type requestLine struct {
 func (a *accessLog) request(r serve.Access) {
 	line := requestLine{
 		Time: r.Time.UTC(), Remote: r.Remote, Method: strings.ToValidUTF8(r.Method, "?"), Path: r.Path, Range: r.Range,
-		Status: r.Status, Given: r.Bytes, Micros: r.Took.Microseconds(), Outcome: "ok",
+		Status: r.Status, Given: r.Bytes, Micros: r.Took.Microseconds(), Outcome: outcome(r.Err),
 	}
-	if r.Err != nil {
-		line.Outcome = fault.KindOf(r.Err).String()
-	}
-	b, err := json.Marshal(line)
-	if err != nil {
-		return // never: its fields marshal
-	}
-	_, _ = a.out.Write(append(b, '\n')) // it cannot fail
+	a.write(line)
 }
