@@ -222,7 +222,7 @@ func TestWhoMayUseTheMount(t *testing.T) {
 		m.ready()
 		for name, mode := range map[string]uint32{"README.txt": syscall.S_IFREG | 0o400, "versions": syscall.S_IFDIR | 0o500, ".": syscall.S_IFDIR | 0o500} {
 			var st syscall.Stat_t
-			if err := syscall.Stat(m.path(name), &st); err != nil || st.Uid != 4242 || st.Gid != 4343 || st.Mode != mode {
+			if err := syscall.Stat(m.path(name), &st); err != nil || st.Uid != 4242 || st.Gid != 4343 || uint32(st.Mode) != mode { //nolint:unconvert // 16 bits elsewhere
 				t.Errorf("%s: %d:%d %o, %v; want %o", name, st.Uid, st.Gid, st.Mode, err, mode)
 			}
 		}
