@@ -212,7 +212,7 @@ func TestLiveCleanUp(t *testing.T) {
 	}
 	eventually(t, 2*time.Second, func() error {
 		if _, err := os.Stat(m.path(newest)); !os.IsNotExist(err) {
-			return fmt.Errorf("%s is still there: %v", newest, err)
+			return fmt.Errorf("%s is still there (stat gives %w)", newest, err)
 		}
 		return nil
 	})

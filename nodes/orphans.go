@@ -80,7 +80,7 @@ func (t *Tree) lines(ctx context.Context) ([]line, []problem, error) {
 	}
 	refs, err := t.branchRefs(ctx)
 	if err != nil {
-		return out, []problem{{"branches", err}}, nil
+		return out, []problem{{"branches", err}}, nil //nolint:nilerr // what main names is still told, and why no more
 	}
 	var unread []problem
 	for _, r := range refs {
