@@ -73,6 +73,10 @@ func TestLooksUnderLoad(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				if v.latest() == nil {
+					t.Error("there is no version")
+					return
+				}
 				now := *v.latest()
 				if now < last {
 					t.Errorf("latest went back from %d to %d", last, now)

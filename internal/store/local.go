@@ -108,33 +108,55 @@ func (s *local) List(ctx context.Context, dir string) ([]Object, error) {
 	if err != nil {
 		return nil, s.fail(ctx, op, dir, err)
 	}
-	f, err := os.Open(p)
+	for try := 1; ; try++ {
+		out, vanished, err := s.entries(ctx, dir, p)
+		if err != nil {
+			return nil, s.fail(ctx, op, dir, err)
+		}
+		if vanished && (try < listTries || len(out) == 0 && try < listTriesEmpty) {
+			continue
+		}
+		slices.SortFunc(out, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
+		return out, nil
+	}
+}
+
+// listTries is how many times a directory is read whose entries go while it is read. Something was always there to see
+// when each old entry goes only after a new one came, but one reading can miss both: the old entry is gone when it is
+// asked for, and the new one came after the names were read. A listing that shows nothing at all is doubted for longer.
+const (
+	listTries      = 8
+	listTriesEmpty = 200
+)
+
+// entries reads a directory once, in no order. vanished reports that an entry was gone before it could be asked for.
+func (s *local) entries(ctx context.Context, dir, path string) (out []Object, vanished bool, err error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, s.fail(ctx, op, dir, err)
+		return nil, false, err
 	}
 	defer f.Close()
-	var out []Object
 	fd := int(f.Fd())
 	for {
 		entries, err := f.ReadDir(4096)
 		out = slices.Grow(out, len(entries))
 		for _, e := range entries {
-			if o, ok := s.entry(dir, p, fd, e); ok {
+			if o, ok := s.entry(dir, path, fd, e); ok {
 				out = append(out, o)
+			} else {
+				vanished = true
 			}
 		}
 		if err == nil {
 			err = ctx.Err()
 		}
 		if errors.Is(err, io.EOF) {
-			break
+			return out, vanished, nil
 		}
 		if err != nil {
-			return nil, s.fail(ctx, op, dir, err)
+			return nil, false, err
 		}
 	}
-	slices.SortFunc(out, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
 }
 
 // entry makes the object of one directory entry. A link counts as what it points to; one that cannot be followed stays
