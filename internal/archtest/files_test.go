@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -106,6 +107,17 @@ func TestNamedTestsExist(t *testing.T) {
 		if !slices.Contains(exist, n) {
 			t.Errorf("docs/SEMANTICS.md names %s: there is no such test", n)
 		}
+	}
+	// Each statement has a number of its own, and ends with its tests.
+	next := 1
+	for _, m := range regexp.MustCompile(`(?m)^(\d+)\. (.*)$`).FindAllStringSubmatch(string(b), -1) {
+		if m[1] != strconv.Itoa(next) {
+			t.Errorf("docs/SEMANTICS.md: statement %s stands where %d has to", m[1], next)
+		}
+		if !regexp.MustCompile(`\[Test\w+(, Test\w+)*\]$`).MatchString(m[2]) {
+			t.Errorf("docs/SEMANTICS.md: statement %s names no test", m[1])
+		}
+		next++
 	}
 }
 
