@@ -55,4 +55,5 @@ func (a adapted) page(ctx context.Context, dir string, _ []byte, _ int) ([]Objec
 func (a adapted) atTop(dir string) bool   { return Join(a.dir, dir) == "" }
 func (adapted) id() string                { return "" }
 func (adapted) ordered() bool             { return true }
+func (adapted) opening() int64            { return 0 }
 func (a adapted) below(dir string) remote { return adapted{a.Sub(dir), Join(a.dir, dir)} }

@@ -141,6 +141,17 @@ func (s *Blob) id() string {
 
 func (s *Blob) ordered() bool { return !s.bucket.unordered }
 
+// opening implements remote.
+func (s *Blob) opening() int64 {
+	switch d := s.bucket.driver; {
+	case d == nil:
+		return 0
+	case d.suffix():
+		return -BlockSize
+	}
+	return BlockSize
+}
+
 // below implements remote.
 func (s *Blob) below(dir string) remote { return s.Sub(dir).(*Blob) }
 

@@ -96,35 +96,86 @@ func sum(key string, block int64, data []byte) []byte {
 
 // get returns a block of n bytes, or nil if it is not there or not whole.
 func (d *DiskCache) get(key string, block int64, n int) []byte {
+	data, there := d.load(key, block, int64(n), int64(n))
+	switch {
+	case data != nil:
+		d.hits.Add(1)
+	case there:
+		d.corrupt.Add(1)
+		fallthrough
+	default:
+		d.misses.Add(1)
+	}
+	return data
+}
+
+// has reports whether there is a file for a block, whatever is in it.
+func (d *DiskCache) has(key string, block int64) bool {
+	_, path := d.place(key, block)
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// load reads the file of a block of least to most bytes, and removes it if it is not whole. there reports whether it was
+// there.
+func (d *DiskCache) load(key string, block, least, most int64) (data []byte, there bool) {
 	_, path := d.place(key, block)
 	f, err := os.Open(path)
 	if err != nil {
-		d.misses.Add(1)
-		return nil
+		return nil, false
 	}
 	defer f.Close()
 	fi, err := f.Stat()
-	if err == nil && fi.Size() == int64(diskHeader+n) && fi.Mode().IsRegular() {
-		p := make([]byte, diskHeader+n)
-		if _, err := io.ReadFull(f, p); err == nil && string(p[:len(diskMagic)]) == diskMagic {
-			data := p[diskHeader:]
-			if subtle.ConstantTimeCompare(sum(key, block, data), p[len(diskMagic):diskHeader]) == 1 {
-				d.hits.Add(1)
-				if now := time.Now(); now.Sub(fi.ModTime()) > diskTouch {
-					_ = os.Chtimes(path, now, now) // it may be gone; then it is no longer used either
+	if n := int64(-1); err == nil && fi.Mode().IsRegular() {
+		n = fi.Size() - int64(diskHeader)
+		if n >= least && n <= most {
+			p := make([]byte, int64(diskHeader)+n)
+			if _, err := io.ReadFull(f, p); err == nil && string(p[:len(diskMagic)]) == diskMagic {
+				data = p[diskHeader:]
+				if subtle.ConstantTimeCompare(sum(key, block, data), p[len(diskMagic):diskHeader]) == 1 {
+					if now := time.Now(); now.Sub(fi.ModTime()) > diskTouch {
+						_ = os.Chtimes(path, now, now) // it may be gone; then it is no longer used either
+					}
+					return slices.Clip(data), true
 				}
-				return slices.Clip(data)
 			}
 		}
 	}
-	d.corrupt.Add(1)
-	d.misses.Add(1)
 	_ = os.Remove(path) // another process may have done it
-	return nil
+	return nil, true
 }
 
-// put keeps a block. What cannot be written is not kept.
+const (
+	// noteBlock is the number under which the note about a name is kept.
+	noteBlock = -1
+	maxNote   = 4 << 10
+)
+
+// note keeps what a name stood for, in place of an older note.
+func (d *DiskCache) note(name string, n noted) {
+	text := strconv.FormatInt(n.block, 10) + " " + n.identity
+	if len(text) <= maxNote {
+		d.write(name, noteBlock, []byte(text))
+	}
+}
+
+// noted returns what a name stood for.
+func (d *DiskCache) noted(name string) (noted, bool) {
+	data, _ := d.load(name, noteBlock, 0, maxNote)
+	number, identity, ok := strings.Cut(string(data), " ")
+	block, err := strconv.ParseInt(number, 10, 64)
+	return noted{identity, block}, ok && err == nil && block >= 0
+}
+
+// put keeps a block.
 func (d *DiskCache) put(key string, block int64, data []byte) {
+	if !d.has(key, block) {
+		d.write(key, block, data)
+	}
+}
+
+// write keeps the bytes of a block. What cannot be written is not kept.
+func (d *DiskCache) write(key string, block int64, data []byte) {
 	size := int64(diskHeader + len(data))
 	d.mu.Lock()
 	idle := time.Now().Before(d.paused)
@@ -133,10 +184,7 @@ func (d *DiskCache) put(key string, block int64, data []byte) {
 		return
 	}
 	shard, path := d.place(key, block)
-	if _, err := os.Lstat(path); err == nil {
-		return
-	}
-	if err := d.write(path, sum(key, block, data), data); err != nil {
+	if err := writeWhole(path, []byte(diskMagic), sum(key, block, data), data); err != nil {
 		d.mu.Lock()
 		d.paused = time.Now().Add(diskPause)
 		d.mu.Unlock()
@@ -145,13 +193,13 @@ func (d *DiskCache) put(key string, block int64, data []byte) {
 	d.account(shard, size)
 }
 
-// write makes the file of a block appear whole.
-func (d *DiskCache) write(path string, sum, data []byte) error {
+// writeWhole makes a file appear with all of its parts, or not at all.
+func writeWhole(path string, parts ...[]byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(slices.Concat([]byte(diskMagic), sum, data))
+	_, err = f.Write(slices.Concat(parts...))
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

@@ -20,6 +20,7 @@ type fake struct {
 	requests []request
 	now, max int // requests under way
 	lasting  string
+	ends     int64 // what opening brings
 
 	// script says how to answer a request; nil answers at once. n counts requests from 1.
 	script func(n int, r request) reply
@@ -186,6 +187,7 @@ func (f *fake) page(ctx context.Context, dir string, _ []byte, _ int) ([]Object,
 func (f *fake) atTop(dir string) bool { return dir == "" }
 func (f *fake) id() string            { return f.lasting }
 func (f *fake) ordered() bool         { return true }
+func (f *fake) opening() int64        { return f.ends }
 func (f *fake) URI() string           { return "fake://store" }
 func (f *fake) Local() (string, bool) { return "", false }
 func (f *fake) below(string) remote   { panic("the tests use full names") }

@@ -88,6 +88,14 @@ func (c *content) blockLen(b int64) int { return int(min(BlockSize, c.obj.Size-b
 
 // read fills p, which lies inside the object, from off on.
 func (c *content) read(ctx context.Context, p []byte, off int64) error {
+	if len(p) > largeRead {
+		return c.readLarge(ctx, p, off)
+	}
+	return c.readBlocks(ctx, p, off)
+}
+
+// readBlocks is read by way of the memory cache.
+func (c *content) readBlocks(ctx context.Context, p []byte, off int64) error {
 	first, last := off/BlockSize, (off+int64(len(p))-1)/BlockSize
 	ahead := c.want(first, min(last, first+windowBlocks-1))
 	for from := first; from <= last; from += windowBlocks {

@@ -175,7 +175,11 @@ func TestParallelismIsBounded(t *testing.T) {
 		l := NewLayer(Config{Parallel: 3})
 		r := open(t, l.wrap(f), "a")
 		f.script = func(int, request) reply { return reply{wait: 20 * time.Millisecond} }
-		reads(t, r, want, 0, len(want))
+		var wg sync.WaitGroup
+		for off := 0; off < len(want); off += largeRead {
+			wg.Go(func() { reads(t, r, want, off, largeRead) })
+		}
+		wg.Wait()
 		if got := f.busiest(); got != 3 {
 			t.Errorf("%d requests at once, want 3", got)
 		}

@@ -28,6 +28,9 @@ type remote interface {
 	id() string
 	// ordered reports whether listings come in byte order.
 	ordered() bool
+	// opening is the read that tells of an object whose name alone is known: of the last -n bytes, or of the first n.
+	// 0: answers do not tell enough, or cost no less than Stat does.
+	opening() int64
 	// below is Sub.
 	below(dir string) remote
 }

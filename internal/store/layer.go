@@ -51,6 +51,7 @@ type Layer struct {
 	slots  chan struct{}
 	mem    *memory
 	late   lateness
+	notes  notes
 	count  counters
 	ahead  atomic.Int64  // bytes of read-ahead under way
 	serial atomic.Uint64 // names stores that have no identity of their own
@@ -153,6 +154,7 @@ func (p pager) get(ctx context.Context, name string, off, n int64, want Object) 
 func (p pager) atTop(dir string) bool   { return p.s.atTop(dir) }
 func (p pager) id() string              { return p.s.id() }
 func (p pager) ordered() bool           { return p.s.ordered() }
+func (p pager) opening() int64          { return p.s.opening() }
 func (p pager) below(dir string) remote { return p.s.below(dir) }
 
 // ListFirst returns the first n entries of dir in byte order with one request where the store lists in order; all of
@@ -200,14 +202,6 @@ func (d *layered) ReadRange(ctx context.Context, name string, off, n int64) ([]b
 		return p, nil
 	})
 	return p, d.hidden(ctx, name, err)
-}
-
-func (d *layered) Open(ctx context.Context, name string) (Reader, error) {
-	obj, err := d.Stat(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return d.reader(obj), nil
 }
 
 // OpenSized opens an object that the caller knows from a listing, without a request. The first read finds out whether

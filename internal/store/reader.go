@@ -9,7 +9,7 @@ import (
 )
 
 // reader returns the reader of an object that is known.
-func (d *layered) reader(obj Object) Reader {
+func (d *layered) reader(obj Object) *layeredReader {
 	return &layeredReader{d: d, c: d.l.share(d, obj)}
 }
 
