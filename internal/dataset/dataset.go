@@ -82,6 +82,9 @@ func (opt Options) withDefaults() Options {
 // open is Open with a cache that may be shared: its keys name the dataset.
 func open(ctx context.Context, st store.Store, opt Options, c *cache) (*Dataset, error) {
 	const op = "dataset.Open"
+	if legacy, ok := rootShows(ctx, st); ok {
+		return &Dataset{st: st, opt: opt, cache: c, legacyLatest: legacy}, nil
+	}
 	_, lerr := st.Stat(ctx, latestName)
 	if lerr != nil && !tolerable(lerr) {
 		return nil, fault.Wrap(op, st.URI(), lerr)
@@ -100,11 +103,31 @@ func open(ctx context.Context, st store.Store, opt Options, c *cache) (*Dataset,
 	return &Dataset{st: st, opt: opt, cache: c, legacyLatest: legacy}, nil
 }
 
-// hasVersions looks for the _versions directory. A local one can be stat-ed; to list it would cost as much as the first
-// listing of the versions.
+// rootNames is up to how many names of the root are looked at.
+const rootNames = 1000
+
+// rootShows looks into the root of an object store for the _versions directory and _latest.manifest, with one request.
+// ok is false where the directory is not among the first names, or the root cannot be listed.
+func rootShows(ctx context.Context, st store.Store) (legacy, ok bool) {
+	if _, local := st.Local(); local {
+		return false, false
+	}
+	objects, err := store.ListFirst(ctx, st, "", rootNames)
+	if err != nil {
+		return false, false
+	}
+	for _, o := range objects {
+		legacy = legacy || o.Name == latestName && !o.Dir
+		ok = ok || o.Name == versionsDir && o.Dir
+	}
+	return legacy, ok
+}
+
+// hasVersions looks for the _versions directory: an object store shows its first name. A local directory can be stat-ed;
+// to list it would cost as much as the first listing of the versions.
 func hasVersions(ctx context.Context, st store.Store) error {
 	if _, ok := st.Local(); !ok {
-		_, err := st.List(ctx, versionsDir)
+		_, err := store.ListFirst(ctx, st, versionsDir, 1)
 		return err
 	}
 	obj, err := st.Stat(ctx, versionsDir)

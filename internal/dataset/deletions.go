@@ -29,10 +29,11 @@ func (d *Dataset) Deletions(ctx context.Context, m *Manifest, f *Fragment) (*roa
 	if err != nil {
 		return nil, fault.Wrap(op, fmt.Sprintf("fragment %d", f.ID), err)
 	}
-	obj, err := loc.Store.Stat(ctx, loc.Path)
+	found, err := loc.Find(ctx)
 	if err != nil {
 		return nil, fault.Wrap(op, loc.URI(), err)
 	}
+	loc, obj := found.Location, found.Object
 	v, err := d.cache.get(ctx, "deletions|"+loc.URI()+"|"+obj.Identity(), func(ctx context.Context) (any, int64, error) {
 		if obj.Size > maxDeletionBytes {
 			return nil, 0, fault.New(op, loc.URI(), fault.TooLarge, "the file has %d bytes, the limit is %d", obj.Size, int64(maxDeletionBytes))
@@ -59,6 +60,26 @@ func (d *Dataset) Deletions(ctx context.Context, m *Manifest, f *Fragment) (*roa
 		return nil, fault.New(op, loc.URI(), fault.Corrupt, "%w", err)
 	}
 	return bm, nil
+}
+
+// deletionObject asks for the identity of a deletion file: of a local one each time, since that costs nothing; in an
+// object store once for each content of the manifest, by opening it, which brings a small file whole.
+func (d *Dataset) deletionObject(ctx context.Context, m *Manifest, loc Location) (store.Object, error) {
+	if _, local := loc.Store.Local(); local {
+		return loc.Store.Stat(ctx, loc.Path)
+	}
+	v, err := d.cache.get(ctx, "deletion object|"+loc.URI()+"|"+m.where+"|"+m.Ref.Object.Identity(), func(ctx context.Context) (any, int64, error) {
+		r, err := loc.Store.Open(ctx, loc.Path)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer r.Close()
+		return r.Stat(), 256, nil
+	})
+	if err != nil {
+		return store.Object{}, err
+	}
+	return v.(store.Object), nil
 }
 
 func checkDeletions(bm *roaring.Bitmap, f *Fragment, recorded uint64) error {

@@ -102,7 +102,7 @@ func readRef[V any](ctx context.Context, d *Dataset, ref Ref, parse func([]byte)
 		if ref.Object.Size > maxRefBytes {
 			return nil, 0, fault.New(op, where, fault.TooLarge, "the file has %d bytes, more than %d", ref.Object.Size, maxRefBytes)
 		}
-		b, err := d.st.ReadRange(ctx, ref.File, 0, maxRefBytes+1)
+		b, listed, err := d.readRefFile(ctx, ref)
 		if err != nil {
 			return nil, 0, fault.Wrap(op, where, err)
 		}
@@ -113,12 +113,27 @@ func readRef[V any](ctx context.Context, d *Dataset, ref Ref, parse func([]byte)
 		if err != nil {
 			return nil, 0, fault.New(op, where, fault.Corrupt, "%w", err)
 		}
+		if !listed {
+			return v, -1, nil
+		}
 		return v, 256 + 2*int64(len(b)), nil
 	})
 	if err != nil {
 		return zero, err
 	}
 	return v.(V), nil
+}
+
+// readRefFile reads the file as it was listed, or, where it was replaced since (listed is false then), as it is.
+func (d *Dataset) readRefFile(ctx context.Context, ref Ref) (b []byte, listed bool, err error) {
+	obj := ref.Object
+	obj.Name = ref.File
+	b, err = store.ReadObject(ctx, d.st, obj, 0, maxRefBytes+1)
+	if fault.Is(err, fault.Stale) {
+		b, err = d.st.ReadRange(ctx, ref.File, 0, maxRefBytes+1)
+		return b, false, err
+	}
+	return b, true, err
 }
 
 // members are the members of a ref's JSON object. Lance writes camelCase keys, its specification has snake_case.

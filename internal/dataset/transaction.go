@@ -125,7 +125,9 @@ func (d *Dataset) inlineBytes(ctx context.Context, m *Manifest) (b []byte, ok bo
 	if in.bytes != nil {
 		return in.bytes, true, nil
 	}
-	head, err := d.st.ReadRange(ctx, m.Ref.Path(), in.off, 4)
+	obj := m.Ref.Object
+	obj.Name = m.Ref.Path()
+	head, err := store.ReadObject(ctx, d.st, obj, in.off, 4)
 	if err != nil {
 		return nil, false, err
 	}
@@ -139,7 +141,7 @@ func (d *Dataset) inlineBytes(ctx context.Context, m *Manifest) (b []byte, ok bo
 	if size > maxTransactionBytes {
 		return nil, false, fault.New("dataset.Transaction", at(m.where, in.off), fault.TooLarge, "the transaction has %d bytes, the limit is %d", size, maxTransactionBytes)
 	}
-	b, err = d.st.ReadRange(ctx, m.Ref.Path(), in.off+4, size)
+	b, err = store.ReadObject(ctx, d.st, obj, in.off+4, size)
 	if err == nil && int64(len(b)) != size {
 		err = fault.New("dataset.Transaction", at(m.where, in.off), fault.Stale, "the manifest file is shorter than it was")
 	}
