@@ -17,7 +17,8 @@ type found struct {
 	present bool
 	size    int64
 	err     error
-	uri     string // where it was found, if not where it is recorded; "" else
+	uri     string  // where it was found, if not where it is recorded; "" else
+	base    *uint32 // the base of uri; nil = the dataset's own root
 }
 
 // scanFilesJSON is scan/files.json: files.json with what is really there. One request per file.
@@ -85,18 +86,34 @@ func (n version) scanFilesJSON(ctx context.Context) (*document, error) {
 			}
 			e.K("found_uri").OptStr(g.uri)
 			e.K("error").Err(g.err)
+			e.K("found_base_id").OptUint32(g.base)
 		})
 	})
 	return j.Done(), nil
 }
 
-// lookElsewhere looks for a file of an index that is not where it is recorded under the other bases of the manifest, as
-// readers of it do.
+// lookElsewhere looks for a file that is not where it is recorded under the other bases of the manifest, as readers of it
+// do.
 func (f *fileList) lookElsewhere(ctx context.Context, i int, g *found) {
 	it := f.items[i]
+	if len(f.l.m.PB.GetBasePaths()) == 0 {
+		return
+	}
 	var ix *dataset.Index
 	name := ""
 	switch it.kind {
+	case fileData, fileOverlay, fileDeletion, fileRowMap:
+		loc, err := f.location(ctx, it)
+		if err != nil {
+			return
+		}
+		at, err := loc.Find(ctx)
+		if err == nil && at.Moved {
+			*g = found{present: true, size: at.Object.Size, uri: at.URI(), base: at.Base.ID}
+		} else if err != nil {
+			g.err = err
+		}
+		return
 	case fileIndex:
 		ix = f.l.m.Indices[it.a]
 		name = ix.PB.GetFiles()[it.b].GetPath()
@@ -108,7 +125,11 @@ func (f *fileList) lookElsewhere(ctx context.Context, i int, g *found) {
 		return
 	}
 	dir, err := f.n.t.ds.IndexDir(ctx, f.l.m, ix)
-	if err != nil || !dir.Moved {
+	if err != nil {
+		g.err = err
+		return
+	}
+	if !dir.Moved {
 		return
 	}
 	p := place{path: store.Join(dir.Path, name), store: dir.Store}
@@ -117,8 +138,23 @@ func (f *fileList) lookElsewhere(ctx context.Context, i int, g *found) {
 	}
 	if at := look(ctx, it.kind, p); at.present {
 		*g = at
-		g.uri = store.Join(dir.URI(), name)
+		g.uri, g.base = store.Join(dir.URI(), name), dir.Base.ID
 	}
+}
+
+// location is where the dataset reads a file that is no part of an index.
+func (f *fileList) location(ctx context.Context, it fileItem) (dataset.Location, error) {
+	ds, m := f.n.t.ds, f.l.m
+	switch it.kind {
+	case fileData:
+		return ds.DataFile(ctx, m, m.Fragments()[it.a].File(int(it.b)))
+	case fileOverlay:
+		return ds.DataFile(ctx, m, m.Fragments()[it.a].Overlay(int(it.b)).GetDataFile())
+	case fileDeletion:
+		return ds.DeletionFile(ctx, m, m.Fragments()[it.a])
+	}
+	part := f.h.h.Transitions[it.a].Partition
+	return ds.RowMap(ctx, m, part.MapID, part.BaseID)
 }
 
 // look asks the store for one file; of an index directory it sums up the files.

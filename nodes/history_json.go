@@ -16,7 +16,8 @@ type record struct {
 	part   *rowmap.Partition // nil where the record has no usable row map
 	checks []fri.Check
 	err    error  // why the record cannot be used
-	path   string // of the row map, resolved; "" = none
+	path   string // of the row map, where it was found; "" = none
+	note   string // says so where that is under another base than recorded
 }
 
 // record looks at one record of the version and, for a stable partition, at its row map's head. Failures that may pass
@@ -28,6 +29,11 @@ func (n version) record(ctx context.Context, l *loaded, t *fri.Transition) (*rec
 	}
 	if loc, err := n.t.ds.RowMap(ctx, l.m, t.Partition.MapID, t.Partition.BaseID); err == nil {
 		r.path = loc.URI()
+		if len(l.m.PB.GetBasePaths()) > 0 {
+			if at, err := loc.Find(ctx); err == nil {
+				r.path, r.note = at.URI(), at.Note()
+			}
+		}
 	}
 	if !t.Usable() {
 		return r, nil
@@ -353,5 +359,6 @@ func (e *enc) rowMap(r *record) {
 		} else {
 			e.Uint(uint64(r.part.BlockRows()))
 		}
+		e.K("note").OptStr(r.note)
 	})
 }

@@ -32,6 +32,11 @@ func (n version) sidecarDir(l *loaded, k *indexfile.Kept) *dir {
 		if err != nil {
 			return loc, err
 		}
+		if len(l.m.PB.GetBasePaths()) > 0 { // the blobs are where the data file is
+			if at, ferr := loc.Find(ctx); ferr == nil {
+				loc = at.Location
+			}
+		}
 		sub, ok := strings.CutSuffix(loc.Path, ".lance")
 		if !ok {
 			return loc, fault.New("nodes.Blobs", loc.URI(), fault.NotFound, "a data file of this name has no directory for blobs")

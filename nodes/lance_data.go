@@ -132,11 +132,11 @@ func (f *unsizedFile) sized(ctx context.Context) (*storeFile, error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		obj, err := loc.Store.Stat(ctx, loc.Path)
-		if err == nil && obj.Dir {
-			err = fault.New("stat", loc.URI(), fault.Corrupt, "a directory, where the manifest names a file")
+		at, err := loc.Find(ctx)
+		if err == nil && at.Object.Dir {
+			err = fault.New("stat", at.URI(), fault.Corrupt, "a directory, where the manifest names a file")
 		}
-		return obj.Size, 128, err
+		return at.Object.Size, 128, err
 	})
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (n version) partition(ctx context.Context, l *loaded, t *fri.Transition) (*
 	}
 	key := loc.URI() + "\x00" + id
 	m, err := n.t.maps.get(ctx, key, func(ctx context.Context) (rowmap.Mapping, int64, error) {
-		r, err := loc.Store.Open(ctx, loc.Path)
+		loc, r, err := loc.Open(ctx)
 		if err != nil {
 			return nil, 0, err
 		}

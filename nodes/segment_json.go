@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/indexfile"
 )
 
@@ -147,6 +148,13 @@ func (at segmentAt) segmentJSON(ctx context.Context) (*document, error) {
 	} else {
 		seg = at.layout(l, s, nil)
 	}
+	var dir dataset.IndexDir
+	dirErr := s.ix.UUIDErr
+	if dirErr == nil {
+		if dir, dirErr = at.n.t.ds.IndexDir(ctx, l.m, s.ix); passing(dirErr) {
+			return nil, dirErr
+		}
+	}
 	j := newJSONDoc()
 	j.Members(func(e *enc) {
 		e.K("manifest_version").Uint(at.n.number())
@@ -158,12 +166,26 @@ func (at segmentAt) segmentJSON(ctx context.Context) (*document, error) {
 		e.K("layout").layout(seg, facts, factsErr)
 		e.K("remapped").remapped(s, seg, refused)
 		e.K("files_error").Err(filesErr)
+		e.K("directory").directory(dir, dirErr)
 	})
 	j.ArrayOf("files", len(files), func(e *enc, i int) { e.lookedInto(&files[i]) })
 	j.Object("coverage")
 	j.segmentFacts(h.h, &f)
 	j.End()
 	return j.Done(), nil
+}
+
+// directory writes where the files of a segment are; null where no base has them.
+func (e *enc) directory(dir dataset.IndexDir, err error) {
+	if err != nil {
+		e.Null()
+		return
+	}
+	e.Obj(func() {
+		e.K("uri").Str(dir.URI())
+		e.K("base_id").OptUint32(dir.Base.ID)
+		e.K("note").OptStr(dir.Note())
+	})
 }
 
 // layout writes how the files of a segment are laid out.

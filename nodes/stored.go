@@ -153,7 +153,7 @@ func (f *storeFile) open(ctx context.Context) (Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := loc.Store.Open(ctx, loc.Path)
+	loc, r, err := loc.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ type Location struct {
 	Base  Base        // where it is read from
 	Store store.Store // Base.Store
 	Path  string      // relative to the store's root
+
+	search *search // how to look for it elsewhere; nil: it can be nowhere else
 }
 
 // URI names the place, without credentials.
@@ -25,22 +27,31 @@ func locate(b Base, elems ...string) Location {
 	for _, e := range elems {
 		path = store.Join(path, e)
 	}
-	return Location{b, b.Store, path}
+	return Location{Base: b, Store: b.Store, Path: path}
 }
 
-// DataFile locates a data file: data/<path> below a dataset root, <path> itself below any other base.
+// orElsewhere locates a file by the base that is recorded for it, and notes how Find looks for it under others.
+func (d *Dataset) orElsewhere(ctx context.Context, m *Manifest, id *uint32, under func(Base) (Location, error)) (Location, error) {
+	b, err := d.Base(ctx, m, id)
+	if err != nil {
+		return Location{}, err
+	}
+	loc, err := under(b)
+	loc.search = &search{d: d, m: m, base: id, under: under}
+	return loc, err
+}
+
+// DataFile locates a data file: data/<path> below a dataset root, <path> itself below any other base. No request is made.
 func (d *Dataset) DataFile(ctx context.Context, m *Manifest, f *pb.DataFile) (Location, error) {
 	if err := innerPath("data file", f.GetPath(), m.where); err != nil {
 		return Location{}, err
 	}
-	b, err := d.Base(ctx, m, f.BaseId)
-	if err != nil {
-		return Location{}, err
-	}
-	if b.DatasetRoot {
-		return locate(b, dataDir, f.GetPath()), nil
-	}
-	return locate(b, f.GetPath()), nil
+	return d.orElsewhere(ctx, m, f.BaseId, func(b Base) (Location, error) {
+		if b.DatasetRoot {
+			return locate(b, dataDir, f.GetPath()), nil
+		}
+		return locate(b, f.GetPath()), nil
+	})
 }
 
 // DeletionFileName is the name of a fragment's deletion file below _deletions, by docs/FORMAT.md, "Deletion files".
@@ -71,14 +82,12 @@ func (d *Dataset) DeletionFile(ctx context.Context, m *Manifest, f *Fragment) (L
 	if err != nil {
 		return Location{}, fault.Wrap(op, m.where, err)
 	}
-	b, err := d.Base(ctx, m, df.BaseId)
-	if err != nil {
-		return Location{}, err
-	}
-	if !b.DatasetRoot {
-		return Location{}, fault.New(op, m.where, fault.Corrupt, "the deletion file of fragment %d is put under %s, which is no dataset root", f.ID, b)
-	}
-	return locate(b, deletionsDir, name), nil
+	return d.orElsewhere(ctx, m, df.BaseId, func(b Base) (Location, error) {
+		if !b.DatasetRoot {
+			return Location{}, fault.New(op, m.where, fault.Corrupt, "the deletion file of fragment %d is put under %s, which is no dataset root", f.ID, b)
+		}
+		return locate(b, deletionsDir, name), nil
+	})
 }
 
 // RowMap locates the file of a row map: _fri/<map_id>/stable_partition.lance below its base, whatever kind of base that
@@ -87,11 +96,9 @@ func (d *Dataset) RowMap(ctx context.Context, m *Manifest, mapID string, baseID 
 	if !plainName(mapID) {
 		return Location{}, fault.New("dataset.RowMap", m.where, fault.Corrupt, "map_id %q is no single path element", mapID)
 	}
-	b, err := d.Base(ctx, m, baseID)
-	if err != nil {
-		return Location{}, err
-	}
-	return locate(b, "_fri", mapID, "stable_partition.lance"), nil
+	return d.orElsewhere(ctx, m, baseID, func(b Base) (Location, error) {
+		return locate(b, "_fri", mapID, "stable_partition.lance"), nil
+	})
 }
 
 // IndexDir is where the files of an index segment are.
@@ -107,7 +114,7 @@ func (i IndexDir) Note() string {
 	if !i.Moved {
 		return ""
 	}
-	return "recorded under " + i.Recorded.String() + ", found under " + i.Base.String()
+	return foundNote(i.Recorded, i.Base)
 }
 
 // recordedDir is the index directory that the manifest names.
@@ -143,31 +150,17 @@ func (d *Dataset) IndexDir(ctx context.Context, m *Manifest, x *Index) (IndexDir
 	if len(m.PB.GetBasePaths()) == 0 {
 		return out, nil
 	}
-	switch ok, err := present(ctx, rec); {
+	switch ok, err := present(ctx, rec, x, true); {
 	case err != nil:
 		return IndexDir{}, fault.Wrap(op, rec.URI(), err)
 	case ok:
 		return out, nil
 	}
-	out.Tried = append(out.Tried, rec.Base.String())
-	candidates := []Base{}
-	if x.PB.BaseId != nil {
-		candidates = append(candidates, d.own())
-	}
-	for _, p := range m.PB.GetBasePaths() {
-		if x.PB.BaseId != nil && p.GetId() == *x.PB.BaseId {
-			continue
-		}
-		b, err := d.base(ctx, m, p)
-		if err != nil {
-			out.Tried = append(out.Tried, err.Error())
-			continue
-		}
-		candidates = append(candidates, b)
-	}
+	candidates, tried := d.otherBases(ctx, m, x.PB.BaseId)
+	out.Tried = append([]string{rec.Base.String()}, tried...)
 	for _, b := range candidates {
 		loc := indexUnder(b, x)
-		ok, err := present(ctx, loc)
+		ok, err := present(ctx, loc, x, false)
 		if err != nil {
 			out.Tried = append(out.Tried, err.Error())
 			continue
@@ -182,13 +175,26 @@ func (d *Dataset) IndexDir(ctx context.Context, m *Manifest, x *Index) (IndexDir
 		x.Name, strings.Join(out.Tried, "; "))
 }
 
-// present reports whether a directory has entries.
-func present(ctx context.Context, l Location) (bool, error) {
+// present reports whether the directory of an index has entries. Where it may not be listed the first file that the entry
+// records tells; where the entry records none either, the answer is unknown.
+func present(ctx context.Context, l Location, x *Index, unknown bool) (bool, error) {
 	list, err := l.Store.List(ctx, l.Path)
-	if fault.Is(err, fault.NotFound) {
-		return false, nil
+	if fault.Is(err, fault.Denied) {
+		files := x.PB.GetFiles()
+		if len(files) == 0 || innerPath("index file", files[0].GetPath(), "") != nil {
+			return unknown, nil
+		}
+		_, err = l.Store.Stat(ctx, store.Join(l.Path, files[0].GetPath()))
+		return err == nil, ignoreAbsent(err)
 	}
-	return len(list) > 0, err
+	return len(list) > 0, ignoreAbsent(err)
+}
+
+func ignoreAbsent(err error) error {
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // IndexFile locates a file of an index segment (also the external content of the fragment reuse index) by the path that
