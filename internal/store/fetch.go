@@ -9,6 +9,7 @@ import (
 
 // bring gets the blocks of a run: from the disk cache if look is set and they are there, else from the store.
 func (c *content) bring(r *run, look bool) {
+	defer c.l.mem.settle()
 	defer r.cancel()
 	defer c.l.ahead.Add(-r.reserved)
 	disk := c.l.cfg.Disk
@@ -115,7 +116,7 @@ func (c *content) absorb(r *run) (absorbed bool) {
 	for again := true; again; {
 		again = false
 		for i, q := range c.queue {
-			if q.background != r.background || q.flights[0].block != r.end() || len(q.flights)+len(r.flights) > runBlocks {
+			if q.background != r.background || q.flights[0].block != r.end() || len(q.flights)+len(r.flights) > c.l.runBlocks {
 				continue
 			}
 			for _, f := range q.flights {
@@ -147,6 +148,12 @@ func (c *content) fetch(ctx context.Context, r *run, landed int) (int, error) {
 	todo := r.flights[landed:]
 	off := todo[0].block * BlockSize
 	n := min(r.end()*BlockSize, c.obj.Size) - off
+	done, err := c.l.makeRoom(ctx, n)
+	if err != nil {
+		release()
+		return 0, fault.New("store.ReadAt", Join(c.s.URI(), c.obj.Name), fault.KindOf(err), "waiting for memory: %w", err)
+	}
+	defer done()
 	b, err := c.l.openWith(ctx, release, c.s, c.obj.Name, off, n, c.obj)
 	if err != nil {
 		return 0, err

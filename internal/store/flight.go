@@ -10,8 +10,8 @@ import (
 const (
 	// BlockSize is the unit of reads and caches behind a layer, in bytes.
 	BlockSize = 256 << 10
-	// runBlocks is how many blocks one request asks for at most: 4 MiB.
-	runBlocks = 16
+	// maxRunBlocks is how many blocks one request asks for at most, unless a read is large: 4 MiB.
+	maxRunBlocks = 16
 	// windowBlocks is how much of one large read is under way at once, twice: 8 MiB.
 	windowBlocks = 32
 )
@@ -151,7 +151,7 @@ func (c *content) want(first, last int64) []ticket {
 func (c *content) launch(b int64, runs []*run, background bool) (*flight, []*run) {
 	f := &flight{block: b, done: make(chan struct{})}
 	var r *run
-	if n := len(runs); n > 0 && len(runs[n-1].flights) < runBlocks && runs[n-1].end() == b {
+	if n := len(runs); n > 0 && len(runs[n-1].flights) < c.l.runBlocks && runs[n-1].end() == b {
 		r = runs[n-1]
 	} else {
 		// A shared read outlives the caller who began it, as long as somebody waits.

@@ -290,7 +290,7 @@ func TestReadsUnderFaults(t *testing.T) {
 
 func TestMemoryAgainstAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newMemory(20_000)
+		m := newMemory(20_000, nil)
 		all := map[int64][]byte{}
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {

@@ -9,7 +9,7 @@ import (
 
 const (
 	// largeRead is from where on a read goes past the memory cache, which it would only empty: 4 MiB.
-	largeRead = runBlocks * BlockSize
+	largeRead = maxRunBlocks * BlockSize
 	// pieceBlocks is how much of a large read one request asks for at most: 32 MiB.
 	pieceBlocks = 128
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gocloud.dev/blob"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/frifs/frifs/fault"
 )
@@ -24,9 +25,12 @@ const (
 
 // Config says how a request layer works. The zero value is the default.
 type Config struct {
-	// Memory bounds the blocks that are kept, in bytes; reads in flight come on top (at most Parallel × 4 MiB).
-	// 0: DefaultLayerMemory; negative: nothing is kept.
+	// Memory bounds the blocks that are kept, in bytes. 0: DefaultLayerMemory; negative: nothing is kept.
 	Memory int64
+	// Transfer bounds the blocks that are under way, in bytes, read-ahead included. 0: half of Memory.
+	Transfer int64
+	// Budget is what both count in, with the other caches of the process. nil: none.
+	Budget *Budget
 	// Disk is a second cache, which outlives the process. nil: none.
 	Disk *DiskCache
 	// CallTimeout bounds one call with all its tries. 0: DefaultCallTimeout.
@@ -47,14 +51,17 @@ type Config struct {
 // answer is late, bounds how much is asked at once, joins equal reads, reads ahead, caches blocks, and counts. One layer
 // serves all stores of a process. It is safe for concurrent use.
 type Layer struct {
-	cfg    Config
-	slots  chan struct{}
-	mem    *memory
-	late   lateness
-	notes  notes
-	count  counters
-	ahead  atomic.Int64  // bytes of read-ahead under way
-	serial atomic.Uint64 // names stores that have no identity of their own
+	cfg       Config
+	slots     chan struct{}
+	mem       *memory
+	room      *semaphore.Weighted // bytes of blocks that may be under way
+	transfer  *Share              // the same in the budget
+	runBlocks int                 // how many blocks one request asks for at most
+	late      lateness
+	notes     notes
+	count     counters
+	ahead     atomic.Int64  // bytes of read-ahead under way
+	serial    atomic.Uint64 // names stores that have no identity of their own
 
 	mu       sync.Mutex // guards contents
 	contents map[string]*content
@@ -84,9 +91,17 @@ func NewLayer(cfg Config) *Layer {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Float64
 	}
+	if cfg.Transfer <= 0 {
+		cfg.Transfer = max(cfg.Memory, DefaultLayerMemory/4) / 2
+	}
+	cfg.Transfer = max(cfg.Transfer, BlockSize)
 	// What is read ahead waits in the cache until it is asked for.
 	cfg.ReadAhead = max(0, min(cfg.ReadAhead, cfg.Memory/4))
-	return &Layer{cfg: cfg, slots: make(chan struct{}, cfg.Parallel), mem: newMemory(cfg.Memory), contents: map[string]*content{}}
+	return &Layer{
+		cfg: cfg, slots: make(chan struct{}, cfg.Parallel), mem: newMemory(cfg.Memory, cfg.Budget), contents: map[string]*content{},
+		room: semaphore.NewWeighted(cfg.Transfer), transfer: cfg.Budget.Share("requests under way", nil),
+		runBlocks: int(max(1, min(maxRunBlocks, cfg.Transfer/2/BlockSize))),
+	}
 }
 
 // layer is the layer to use, made on the spot if the options name none.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +26,7 @@ type local struct {
 	fence string // the root that links may not leave, as given; the same for all stores of Sub
 	opt   Options
 	bad   error // Sub was given an invalid name
+	walk  bool  // links are resolved here although the kernel could; for tests
 }
 
 // NewLocal returns the store of a directory, which need not exist. Errors: fault.Invalid for a path that has no
@@ -73,8 +73,8 @@ func bare(err error) error {
 	return err
 }
 
-// resolve checks ctx and name and returns the real path, links resolved and checked.
-func (s *local) resolve(ctx context.Context, name string) (string, error) {
+// path checks ctx and name and returns the path of name, links and all.
+func (s *local) path(ctx context.Context, name string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
@@ -84,10 +84,11 @@ func (s *local) resolve(ctx context.Context, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
-	p := filepath.Join(s.root, filepath.FromSlash(name))
-	if s.opt.FollowOutside {
-		return p, nil
-	}
+	return filepath.Join(s.root, filepath.FromSlash(name)), nil
+}
+
+// resolve returns the real path of p, links resolved and checked.
+func (s *local) resolve(p string) (string, error) {
 	f, err := newFence(s.fence)
 	if err != nil {
 		return "", err
@@ -95,16 +96,59 @@ func (s *local) resolve(ctx context.Context, name string) (string, error) {
 	return f.resolve(p)
 }
 
+// openAt opens p unless a link leads out of the fence. What is opened is what was checked, whatever happens to the links
+// meanwhile.
+func (s *local) openAt(p string, flags int) (fd int, err error) {
+	if s.opt.FollowOutside {
+		err = again(func() (err error) {
+			fd, err = unix.Open(p, flags|unix.O_CLOEXEC, 0)
+			return err
+		})
+		return fd, err
+	}
+	if !s.walk {
+		if fd, ok := openInside(s.fence, p, flags); ok {
+			return fd, nil
+		}
+	}
+	found, err := s.resolve(p)
+	if err != nil {
+		return -1, err
+	}
+	return openResolved(found, flags)
+}
+
+// openNoFollow opens a path that does not end in a link.
+func openNoFollow(path string, flags int) (fd int, err error) {
+	err = again(func() (err error) {
+		fd, err = unix.Open(path, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	return fd, err
+}
+
+// statAt is stat of p unless a link leads out of the fence.
+func (s *local) statAt(p string) (unix.Stat_t, error) {
+	if !s.opt.FollowOutside {
+		if !s.walk {
+			if st, ok := statInside(s.fence, p); ok {
+				return st, nil
+			}
+		}
+		found, err := s.resolve(p)
+		if err != nil {
+			return unix.Stat_t{}, err
+		}
+		p = found
+	}
+	var st unix.Stat_t
+	err := again(func() error { return unix.Stat(p, &st) })
+	return st, err
+}
+
 func (s *local) List(ctx context.Context, dir string) ([]Object, error) {
 	const op = "store.List"
-	p, err := s.resolve(ctx, dir)
-	if err != nil {
-		return nil, s.fail(ctx, op, dir, err)
-	}
-	fi, err := os.Stat(p) // never open a pipe as if it were a directory
-	if err == nil && !fi.IsDir() {
-		err = syscall.ENOTDIR
-	}
+	p, err := s.path(ctx, dir)
 	if err != nil {
 		return nil, s.fail(ctx, op, dir, err)
 	}
@@ -131,12 +175,12 @@ const (
 
 // entries reads a directory once, in no order. vanished reports that an entry was gone before it could be asked for.
 func (s *local) entries(ctx context.Context, dir, path string) (out []Object, vanished bool, err error) {
-	f, err := os.Open(path)
+	fd, err := s.openAt(path, unix.O_RDONLY|unix.O_DIRECTORY) // never a pipe as if it were a directory
 	if err != nil {
 		return nil, false, err
 	}
+	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
-	fd := int(f.Fd())
 	for {
 		entries, err := f.ReadDir(4096)
 		out = slices.Grow(out, len(entries))
@@ -171,41 +215,29 @@ func (s *local) entry(dir, path string, fd int, e os.DirEntry) (Object, bool) {
 	if err := unix.Fstatat(fd, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return Object{}, false
 	}
-	o := Object{Name: name, Size: st.Size, Modified: time.Unix(st.Mtim.Unix()), Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}
-	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
-		return o, true
-	}
-	target := filepath.Join(path, e.Name())
-	if !s.opt.FollowOutside {
-		f, err := newFence(s.fence)
-		if err != nil {
-			return o, true
-		}
-		if target, err = f.resolve(target); err != nil {
-			return o, true
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		if target, err := s.statAt(filepath.Join(path, e.Name())); err == nil {
+			st = target
 		}
 	}
-	if fi, err := os.Stat(target); err == nil {
-		o = object(name, fi)
-	}
-	return o, true
+	return object(name, &st), true
 }
 
-func object(name string, fi fs.FileInfo) Object {
-	return Object{Name: name, Size: fi.Size(), Modified: fi.ModTime(), Dir: fi.IsDir()}
+func object(name string, st *unix.Stat_t) Object {
+	return Object{Name: name, Size: st.Size, Modified: time.Unix(st.Mtim.Unix()), Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}
 }
 
 func (s *local) Stat(ctx context.Context, name string) (Object, error) {
 	const op = "store.Stat"
-	p, err := s.resolve(ctx, name)
+	p, err := s.path(ctx, name)
 	if err != nil {
 		return Object{}, s.fail(ctx, op, name, err)
 	}
-	fi, err := os.Stat(p)
+	st, err := s.statAt(p)
 	if err != nil {
 		return Object{}, s.fail(ctx, op, name, err)
 	}
-	return object(name, fi), nil
+	return object(name, &st), nil
 }
 
 func (s *local) Open(ctx context.Context, name string) (Reader, error) {
@@ -217,40 +249,41 @@ func (s *local) Open(ctx context.Context, name string) (Reader, error) {
 }
 
 func (s *local) open(ctx context.Context, op, name string) (*localReader, error) {
-	p, err := s.resolve(ctx, name)
+	p, err := s.path(ctx, name)
 	if err != nil {
 		return nil, s.fail(ctx, op, name, err)
 	}
-	// A pipe or a device would block or do things on open; the flag covers the moment between the two calls.
-	fi, err := os.Stat(p)
-	if err == nil {
-		err = regular(fi)
-	}
+	fd, st, err := s.openFile(p)
 	if err != nil {
 		return nil, s.fail(ctx, op, name, err)
 	}
-	f, err := os.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, s.fail(ctx, op, name, err)
-	}
-	if fi, err = f.Stat(); err == nil {
-		err = regular(fi)
-	}
-	if err != nil {
-		f.Close()
-		return nil, s.fail(ctx, op, name, err)
-	}
-	return &localReader{f: f, obj: object(name, fi), where: s.where(name)}, nil
+	return &localReader{d: newDescriptor(fd), obj: object(name, &st), where: s.where(name)}, nil
 }
 
-func regular(fi fs.FileInfo) error {
-	if fi.Mode().IsRegular() {
-		return nil
+// openFile opens a regular file and tells what it is.
+func (s *local) openFile(p string) (fd int, st unix.Stat_t, err error) {
+	// A pipe or a device would block or do things on open; the flag covers the moment between the two calls. Links are
+	// checked when it is opened.
+	err = again(func() error { return unix.Stat(p, &st) })
+	if err == nil && regular(&st) != nil {
+		if st, err = s.statAt(p); err == nil {
+			err = regular(&st)
+		}
 	}
-	if fi.IsDir() {
-		return syscall.EISDIR
+	if err != nil && !errors.Is(err, unix.ELOOP) {
+		return -1, st, err
 	}
-	return fault.New("", "", fault.Invalid, "not a regular file (%s)", fi.Mode())
+	if fd, err = s.openAt(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY); err != nil {
+		return -1, st, err
+	}
+	if err = fstat(fd, &st); err == nil {
+		err = regular(&st)
+	}
+	if err != nil {
+		_ = unix.Close(fd) // only read from
+		return -1, st, err
+	}
+	return fd, st, nil
 }
 
 func (s *local) ReadRange(ctx context.Context, name string, off, n int64) ([]byte, error) {
@@ -290,16 +323,26 @@ func clip(off, n, size int64) (int64, int64, error) {
 	return off, min(n, size-off), nil
 }
 
+// LocalReader is a Reader of one file of this machine, and of nothing else.
+type LocalReader interface {
+	Reader
+	// Fd is the descriptor of the file, open until Close. It must only be read from.
+	Fd() int
+}
+
+var _ LocalReader = (*localReader)(nil)
+
 // localReader is an open file. The descriptor keeps the bytes of a file that was unlinked or replaced since.
 type localReader struct {
-	f     *os.File
+	d     *descriptor
 	obj   Object
 	where string
 }
 
+func (r *localReader) Fd() int      { return r.d.fd }
 func (r *localReader) Size() int64  { return r.obj.Size }
 func (r *localReader) Stat() Object { return r.obj }
-func (r *localReader) Close() error { return r.f.Close() }
+func (r *localReader) Close() error { return r.d.Close() }
 
 func (r *localReader) ReadAt(p []byte, off int64) (int, error) {
 	return r.ReadAtContext(context.Background(), p, off)
@@ -322,15 +365,15 @@ func (r *localReader) ReadAtContext(ctx context.Context, p []byte, off int64) (i
 		if err := ctx.Err(); err != nil {
 			return done, failure(ctx, nil, op, r.where, 0, fault.Unknown, err)
 		}
-		n, err := r.f.ReadAt(want[done:min(len(want), done+localChunk)], off+int64(done))
-		done += n
-		if errors.Is(err, io.EOF) && done < len(want) {
+		n, err := r.d.pread(want[done:min(len(want), done+localChunk)], off+int64(done))
+		if err != nil {
+			return done, failure(ctx, nil, op, r.where, 0, kindOfOS(err), bare(err))
+		}
+		if n == 0 {
 			return done, fault.New(op, fmt.Sprintf("%s @%d", r.where, off+int64(done)), fault.Stale,
 				"the file ends here, but had %d bytes when it was opened", r.obj.Size)
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return done, failure(ctx, nil, op, r.where, 0, kindOfOS(err), bare(err))
-		}
+		done += n
 	}
 	if len(want) < len(p) {
 		return done, io.EOF

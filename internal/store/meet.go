@@ -71,6 +71,7 @@ func (c *content) seed(start int64, p []byte) {
 // store puts a block into the caches.
 func (c *content) store(b int64, data []byte) {
 	c.l.mem.put(c.key, b, data)
+	c.l.mem.settle()
 	if disk := c.l.cfg.Disk; disk != nil && c.last != "" {
 		disk.put(c.last, b, data)
 	}

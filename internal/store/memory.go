@@ -7,6 +7,8 @@ import (
 
 // memory keeps blocks by content and number, within a bound; the least recently used go first.
 type memory struct {
+	share *Share // of the process's budget; nil: none
+
 	mu     sync.Mutex // guards the rest
 	limit  int64      // bytes
 	used   int64
@@ -24,8 +26,11 @@ type kept struct {
 	data []byte
 }
 
-func newMemory(limit int64) *memory {
-	return &memory{limit: limit, blocks: map[blockKey]*list.Element{}}
+// newMemory makes a cache of so many bytes, which count in the budget.
+func newMemory(limit int64, b *Budget) *memory {
+	m := &memory{limit: limit, blocks: map[blockKey]*list.Element{}}
+	m.share = b.Share("store blocks", m.shrink)
+	return m
 }
 
 // get returns a block, which must not be changed, or nil.
@@ -47,7 +52,7 @@ func (m *memory) has(content string, block int64) bool {
 	return m.blocks[blockKey{content, block}] != nil
 }
 
-// put keeps a block, which nobody may change from now on.
+// put keeps a block, which nobody may change from now on. settle makes room in the budget.
 func (m *memory) put(content string, block int64, data []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,14 +61,31 @@ func (m *memory) put(content string, block int64, data []byte) {
 		return
 	}
 	m.used += cost(data)
+	m.share.Add(cost(data))
 	m.blocks[k] = m.order.PushFront(&kept{k, data})
-	for m.used > m.limit {
+	m.evict(m.limit)
+}
+
+// evict lets go of blocks until no more than so many bytes are kept. m.mu is held.
+func (m *memory) evict(most int64) {
+	for m.used > most && m.order.Len() > 0 {
 		e := m.order.Back()
 		old := m.order.Remove(e).(*kept)
 		delete(m.blocks, old.key)
 		m.used -= cost(old.data)
+		m.share.Add(-cost(old.data))
 	}
 }
+
+// shrink lets go of so many bytes.
+func (m *memory) shrink(bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.evict(m.used - bytes)
+}
+
+// settle makes room in the budget for what was put. The caller holds no lock.
+func (m *memory) settle() { m.share.Settle() }
 
 // cost is what a block takes, bookkeeping included.
 func cost(data []byte) int64 { return int64(len(data)) + 256 }
