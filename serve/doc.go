@@ -4,8 +4,8 @@
 // Rules it keeps (docs/DESIGN.md, "Tree", "Cost classes", "Identity", "Errors"):
 //
 //   - Read-only: GET, HEAD, OPTIONS and PROPFIND; what would change something is refused.
-//   - A file is answered with its exact size and a strong entity tag made of its inode and size, so that an equal tag
-//     means equal bytes, over restarts too. Ranges, If-Range, If-Match and If-None-Match work as RFC 9110 has them.
+//   - A file is answered with its exact size and a strong entity tag made of its inode and size, and of what the server
+//     was started with (Options.Content), so that an equal tag means equal bytes, over restarts too. Ranges, If-Range, If-Match and If-None-Match work as RFC 9110 has them.
 //   - Nothing is fresh without asking: a path may come to mean another file, when a table is made anew or another one
 //     is served at the same address, so every answer says no-cache, and an equal tag is answered 304.
 //   - A link to a directory redirects, so that clients see the real path; a file below a link is answered at once, with

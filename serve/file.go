@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"io"
 	"net/http"
 	"strconv"
@@ -15,9 +17,22 @@ import (
 // maxRanges is how many ranges of one request are answered; with more, the whole file is.
 const maxRanges = 64
 
-// entityTag is a strong entity tag: equal tags, equal bytes, since an inode number never gets other content.
-func entityTag(a nodes.Attr) string {
-	return `"` + strconv.FormatUint(a.Ino, 16) + "-" + strconv.FormatInt(a.Size, 16) + `"`
+// tagger makes entity tags.
+type tagger struct{ suffix string }
+
+// newTagger makes the tagger of files whose bytes depend on content (Options.Content) beside the dataset.
+func newTagger(content string) tagger {
+	if content == "" {
+		return tagger{}
+	}
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, content) // a hash does not fail
+	return tagger{"-" + strconv.FormatUint(uint64(h.Sum32()), 16)}
+}
+
+// tag is a strong entity tag: equal tags, equal bytes, since an inode number never gets other content.
+func (t tagger) tag(a nodes.Attr) string {
+	return `"` + strconv.FormatUint(a.Ino, 16) + "-" + strconv.FormatInt(a.Size, 16) + t.suffix + `"`
 }
 
 // opened is a place that was found, and how: its attributes, and an open handle of a file.
@@ -98,7 +113,7 @@ func withQuery(path string, r *http.Request) string {
 func (h *handler) file(w *response, r *http.Request, o opened, real string) {
 	head := w.Header()
 	head.Set("Content-Type", mediaType(o.names[len(o.names)-1]))
-	head.Set("ETag", entityTag(o.attr))
+	head.Set("ETag", h.tags.tag(o.attr))
 	head.Set("Cache-Control", "no-cache")
 	if t, ok := o.node.(nodes.Transient); ok && t.Transient() {
 		head.Set("Cache-Control", "no-store") // asking for it does something
@@ -109,9 +124,24 @@ func (h *handler) file(w *response, r *http.Request, o opened, real string) {
 	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
 		r.Header.Del("Range")
 	}
+	if o.linked && !strings.HasPrefix(r.Header.Get("If-Range"), `"`) && r.Header.Get("If-Range") != "" {
+		r.Header.Del("Range") // two versions may be of one second: a date does not tell whether it is the same file
+	}
 	body := &body{ctx: r.Context(), h: h, handle: o.handle, size: o.attr.Size}
+	w.quiet = true // what it says of a failure is said below, with a reason
 	http.ServeContent(w, r, "", o.attr.Mtime, body)
-	if body.failed == nil {
+	w.quiet = false
+	switch {
+	case body.failed == nil && w.status == http.StatusRequestedRangeNotSatisfiable:
+		w.status = 0
+		h.say(w, r, answer{status: http.StatusRequestedRangeNotSatisfiable}, fault.Invalid.String(),
+			fmt.Sprintf("%s: no byte of the range %q is in the file, which has %d", o.path(), r.Header.Get("Range"), o.attr.Size))
+		return
+	case body.failed == nil && w.status == http.StatusPreconditionFailed:
+		w.status = 0
+		h.say(w, r, answer{status: http.StatusPreconditionFailed}, fault.Stale.String(), o.path()+": it is not the file that the request means")
+		return
+	case body.failed == nil:
 		return
 	}
 	if w.sent {

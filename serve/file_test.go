@@ -110,7 +110,7 @@ func TestEntityTags(t *testing.T) {
 		ino, size uint64
 		want      string
 	}{{0x2a, 0x10, `"2a-10"`}, {1<<63 - 1, 0, `"7fffffffffffffff-0"`}} {
-		if got := entityTag(nodes.Attr{Ino: tc.ino, Size: int64(tc.size)}); got != tc.want {
+		if got := (tagger{}).tag(nodes.Attr{Ino: tc.ino, Size: int64(tc.size)}); got != tc.want {
 			t.Errorf("got %s, want %s", got, tc.want)
 		}
 	}

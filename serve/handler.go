@@ -23,6 +23,7 @@ type handler struct {
 	workers *workers
 	pieces  *pieces
 	pages   pages
+	tags    tagger
 	locks   webdav.LockSystem // never locked: package webdav asks for one
 }
 
@@ -30,7 +31,7 @@ type handler struct {
 func New(root nodes.Dir, opt Options) http.Handler {
 	opt = opt.withDefaults()
 	return &handler{
-		root: root, opt: opt, pages: newPages(), pieces: newPieces(), locks: webdav.NewMemLS(),
+		root: root, opt: opt, pages: newPages(), tags: newTagger(opt.Content), pieces: newPieces(), locks: webdav.NewMemLS(),
 		workers: newWorkers(opt.Workers, opt.MetadataTimeout, opt.OnPanic),
 	}
 }

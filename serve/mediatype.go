@@ -24,8 +24,11 @@ func mediaType(name string) string {
 	case ".txt":
 		return "text/plain; charset=utf-8"
 	}
-	if name == "metrics" {
+	switch name {
+	case "metrics":
 		return "text/plain; version=0.0.4; charset=utf-8"
+	case "refresh":
+		return "application/json"
 	}
 	return "application/octet-stream"
 }

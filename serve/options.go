@@ -12,6 +12,9 @@ type Options struct {
 	Title string
 	// Release of frifs, for the foot of directory pages.
 	Release string
+	// Content names all that the bytes of the files depend on beside the dataset: the release, and options that change
+	// them. It becomes part of entity tags, so that a tag is never that of a file made in another way. "" = nothing.
+	Content string
 
 	// OpTimeout bounds one call of the tree: finding and opening a file (with the size of a C2 file), or reading one
 	// piece of it (60 s).

@@ -92,7 +92,7 @@ func (h *handler) look(ctx context.Context, q request, entries bool) (*known, er
 		}
 		path := "/" + strings.Join(q.names, "/")
 		k := &known{infos: map[string]*info{}}
-		top := &info{path: path, name: lastOf(q.names), kind: at.node.Type()}
+		top := &info{path: path, name: lastOf(q.names), kind: at.node.Type(), tags: h.tags}
 		if q.dir && top.kind != nodes.TypeDir {
 			return nil, fault.New("serve", at.path(), fault.NotFound, "it is a file; its path has no slash at the end")
 		}
@@ -138,7 +138,7 @@ func (h *handler) lookBelow(ctx context.Context, k *known, top *info, dir nodes.
 	top.below = make([]*info, 0, len(es))
 	sized := 0
 	for _, e := range es {
-		i := &info{path: joinPath(top.path, e.Name), name: e.Name, kind: e.Type, attr: e.Attr}
+		i := &info{path: joinPath(top.path, e.Name), name: e.Name, kind: e.Type, attr: e.Attr, tags: h.tags}
 		if e.Type == nodes.TypeLink || (e.Type == nodes.TypeFile && e.Attr == nil) {
 			if sized++; sized <= maxSized && ctx.Err() == nil {
 				i.follow(ctx, h.root, append(names[:len(names):len(names)], e.Name))

@@ -38,6 +38,7 @@ type response struct {
 	stall   time.Duration // for each piece
 	status  int           // 0: none yet
 	sent    bool          // the head is out
+	quiet   bool          // the body of a failure is left out
 	bytes   int64
 	failed  error // why the request failed
 }
@@ -67,6 +68,9 @@ func (w *response) head() {
 
 // Write implements http.ResponseWriter.
 func (w *response) Write(p []byte) (int, error) {
+	if w.quiet && !w.sent && w.status >= http.StatusBadRequest {
+		return len(p), nil
+	}
 	w.patience()
 	w.head()
 	n, err := w.ResponseWriter.Write(p)

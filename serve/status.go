@@ -63,7 +63,9 @@ func (h *handler) say(w *response, r *http.Request, a answer, kind, text string)
 	text = strings.Join(strings.Fields(text), " ")
 	head := w.Header()
 	for _, k := range []string{"Accept-Ranges", "Content-Length", "Content-Range", "Content-Location", "Etag", "Last-Modified"} {
-		head.Del(k)
+		if k != "Content-Range" || a.status != http.StatusRequestedRangeNotSatisfiable {
+			head.Del(k)
+		}
 	}
 	head.Set("Cache-Control", "no-store")
 	head.Set("Content-Type", "text/plain; charset=utf-8")

@@ -71,6 +71,7 @@ type info struct {
 	path  string
 	name  string
 	kind  nodes.Type
+	tags  tagger
 	attr  *nodes.Attr // nil where not at hand
 	below []*info     // of a directory whose entries are asked for
 }
@@ -119,7 +120,7 @@ func (i *info) ETag(context.Context) (string, error) {
 	if i.attr == nil {
 		return unknownTag, nil
 	}
-	return entityTag(*i.attr), nil
+	return i.tags.tag(*i.attr), nil
 }
 
 // ContentType implements webdav.ContentTyper.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,7 +26,10 @@ without FUSE and for readers that speak HTTP (curl, DuckDB, pyarrow, a browser, 
 address on stdout once it answers, and serves until Ctrl-C (SIGINT) or SIGTERM, which end it with
 exit code 0 after the requests that run, within five seconds.
 
-Files have exact sizes, ranges, and an ETag that stays equal over restarts as long as the bytes do.
+SIGHUP has it look for new versions at once, and opens the log file anew.
+
+Files have exact sizes, ranges, and an ETag that stays equal over restarts with the same flags as long
+as the bytes do.
 A directory is a page; with ?format=json, or Accept: application/json, a listing as JSON. A path
 through a link to a directory redirects to the real one (curl -L). A reader that asks for a file in
 pieces should use versions/<N>/ rather than latest/, which may come to mean another version between
@@ -46,10 +50,11 @@ type serveFlags struct {
 	allowRemote bool
 	hosts       []string
 	accessLog   string
+	hup         chan struct{} // a SIGHUP came
 }
 
 func newServeCmd() *cobra.Command {
-	s := &serveFlags{}
+	s := &serveFlags{hup: make(chan struct{}, 1)}
 	cmd := &cobra.Command{
 		Use:   "serve URI",
 		Short: "Serve a dataset over HTTP and WebDAV, without a mount",
@@ -91,6 +96,10 @@ func (s *serveFlags) run(cmd *cobra.Command, uri string) error {
 			case got := <-sig:
 				if got == syscall.SIGHUP {
 					s.logs.reopen()
+					select {
+					case s.hup <- struct{}{}:
+					default: // one is waiting
+					}
 					continue
 				}
 				signal.Stop(sig) // a second one kills
@@ -108,7 +117,7 @@ func (s *serveFlags) run(cmd *cobra.Command, uri string) error {
 }
 
 func (s *serveFlags) serve(ctx context.Context, cmd *cobra.Command, uri string, log *slog.Logger) error {
-	opt := serve.Options{Release: release(), OpTimeout: s.target.opTimeout, Hosts: s.hosts, Message: plain}
+	opt := serve.Options{Release: release(), Content: s.content(), OpTimeout: s.target.opTimeout, Hosts: s.names(), Message: plain}
 	if s.accessLog != "" {
 		a, err := openAccessLog(s.accessLog, cmd.ErrOrStderr())
 		if err != nil {
@@ -136,6 +145,7 @@ func (s *serveFlags) serve(ctx context.Context, cmd *cobra.Command, uri string, 
 	}
 	defer src.close()
 	go src.tree.Watch(ctx)
+	go s.refreshOnHangup(ctx, src.tree, log)
 	opt.Title = src.uri
 	opt.OnPanic = func(v any, stack []byte) { log.Error("panic", "value", v, "stack", string(stack)) }
 	opt.OnError = func(f serve.Failure) {
@@ -162,6 +172,39 @@ func (s *serveFlags) serve(ctx context.Context, cmd *cobra.Command, uri string, 
 	return fault.Wrap("serve", url, err)
 }
 
+// refreshOnHangup has the tree look for new versions at each SIGHUP.
+func (s *serveFlags) refreshOnHangup(ctx context.Context, tree *nodes.Tree, log *slog.Logger) {
+	for {
+		select {
+		case <-s.hup:
+			refresh(ctx, tree, log)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// content is what the bytes of files depend on beside the dataset.
+func (s *serveFlags) content() string {
+	t := &s.target
+	return fmt.Sprintf("%q", [][]string{{release(), t.forReader, fmt.Sprint(t.follow, int64(t.manifest))}, t.omitIndex, t.base, t.rebase, t.allowBase})
+}
+
+// names are those by which clients may call the server: that in --listen, and where other machines reach it the name of
+// this one. No page of a stranger can be called by them.
+func (s *serveFlags) names() []string {
+	names := slices.Clone(s.hosts)
+	if host, _, err := net.SplitHostPort(s.listen); err == nil && host != "" && host != "*" {
+		names = append(names, host)
+	}
+	if s.allowRemote {
+		if host, err := os.Hostname(); err == nil && host != "" {
+			names = append(names, host)
+		}
+	}
+	return names
+}
+
 // announce says what is served, where, and to whom.
 func (s *serveFlags) announce(ctx context.Context, cmd *cobra.Command, src *source, url string, addr net.Addr) {
 	stderr := cmd.ErrOrStderr()
@@ -183,23 +226,36 @@ func listen(ctx context.Context, addr string, remote bool) (net.Listener, error)
 	if host == "" {
 		host = "127.0.0.1"
 	}
+	hosts := []string{host}
 	if !remote {
 		ips, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 		if err != nil {
 			return nil, fault.New("serve", addr, fault.Invalid, "--listen: %w", err)
 		}
+		hosts = nil // looked up once
 		for _, ip := range ips {
 			if !ip.IP.IsLoopback() {
 				return nil, usagef("--listen: other machines reach %s, and everybody there could read the whole dataset without a password; if that is meant, add --allow-remote", addr)
 			}
-			host = ip.String() // looked up once
+			hosts = append(hosts, ip.String())
+		}
+		// Not every machine on which a name has an address of IPv6 can listen there.
+		slices.SortStableFunc(hosts, func(a, b string) int { return strings.Count(a, ":") - strings.Count(b, ":") })
+	}
+	var first error
+	for _, h := range hosts {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(h, port))
+		if err == nil {
+			return l, nil
+		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fault.New("serve", addr, fault.Unavailable, "--listen: %w; with port 0 it takes one that is free", err)
+		}
+		if first == nil {
+			first = err
 		}
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, port))
-	if err != nil {
-		return nil, fault.New("serve", addr, fault.Unavailable, "--listen: %w", err)
-	}
-	return l, nil
+	return nil, fault.New("serve", addr, fault.Unavailable, "--listen: %w", first)
 }
 
 // requestLine is one answered request in the access log.
