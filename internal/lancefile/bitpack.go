@@ -18,8 +18,13 @@ var laneOrder = [8]int{0, 4, 2, 6, 1, 5, 3, 7}
 // lanes*i + lane, where each lane's rows are concatenated lowest bit first (docs/FORMAT.md, "Lance file").
 // w is at most the width of T.
 func unpackUnit[T Word](packed []byte, w int, out *[unitValues]T) {
+	unpackSome(packed, w, out, 0, unitValues)
+}
+
+// unpackSome is unpackUnit for values lo to hi-1. What it leaves in the other places of out is unspecified.
+func unpackSome[T Word](packed []byte, w int, out *[unitValues]T, lo, hi int) {
 	if w == 0 {
-		clear(out[:])
+		clear(out[lo:hi])
 		return
 	}
 	size := width[T]()
@@ -32,14 +37,18 @@ func unpackUnit[T Word](packed []byte, w int, out *[unitValues]T) {
 	mask := lane >> (tbits - w)
 	for r := range tbits {
 		i, sh := r*w/tbits, r*w%tbits
-		o := out[laneOrder[r/8]*16+r%8*128:][:lanes]
+		first := laneOrder[r/8]*16 + r%8*128
+		if first >= hi || first+lanes <= lo {
+			continue
+		}
+		o := out[first:][:lanes]
 		a := packed[i*row:][:row]
 		if sh+w <= tbits {
 			unpackRow(o, a, uint(sh), mask*rep)
 			continue
 		}
-		lo := lane >> sh // bits that the first word gives
-		unpackTwo(o, a, packed[(i+1)*row:][:row], uint(sh), uint(tbits-sh), lo*rep, (mask&^lo)*rep)
+		low := lane >> sh // bits that the first word gives
+		unpackTwo(o, a, packed[(i+1)*row:][:row], uint(sh), uint(tbits-sh), low*rep, (mask&^low)*rep)
 	}
 }
 
@@ -63,10 +72,10 @@ func unpackRow[T Word](out []T, a []byte, sh uint, mask uint64) {
 			out[0], out[1] = T(uint32(x)), T(x>>32)
 			out, a = out[2:], a[8:]
 		}
-	default:
-		for len(out) >= 1 && len(a) >= 8 {
-			out[0] = T(binary.LittleEndian.Uint64(a) >> (sh & 63) & mask)
-			out, a = out[1:], a[8:]
+	default: // 16 lanes, of addresses
+		o, a := (*[16]T)(out), (*[128]byte)(a)
+		for k := range o {
+			o[k] = T(binary.LittleEndian.Uint64(a[8*k:8*k+8]) >> (sh & 63) & mask)
 		}
 	}
 }
@@ -92,9 +101,9 @@ func unpackTwo[T Word](out []T, a, b []byte, right, left uint, lo, hi uint64) {
 			out, a, b = out[2:], a[8:], b[8:]
 		}
 	default:
-		for len(out) >= 1 && len(a) >= 8 && len(b) >= 8 {
-			out[0] = T(binary.LittleEndian.Uint64(a)>>(right&63)&lo | binary.LittleEndian.Uint64(b)<<(left&63)&hi)
-			out, a, b = out[1:], a[8:], b[8:]
+		o, a, b := (*[16]T)(out), (*[128]byte)(a), (*[128]byte)(b)
+		for k := range o {
+			o[k] = T(binary.LittleEndian.Uint64(a[8*k:8*k+8])>>(right&63)&lo | binary.LittleEndian.Uint64(b[8*k:8*k+8])<<(left&63)&hi)
 		}
 	}
 }
@@ -141,10 +150,24 @@ func unpackAll[T Word](b []byte, w int, out []T) error {
 
 // unpackInline decodes len(out) values, at most 1,024, from a unit that begins with its bit width in one word of T.
 func unpackInline[T Word](b []byte, out []T) error {
-	size := width[T]()
 	if len(out) > unitValues {
 		return fmt.Errorf("%d values in one bit-packed unit, at most %d fit", len(out), unitValues)
 	}
+	if len(out) == unitValues {
+		return unpackPart(b, (*[unitValues]T)(out), 0, unitValues)
+	}
+	var unit [unitValues]T
+	if err := unpackPart(b, &unit, 0, len(out)); err != nil {
+		return err
+	}
+	copy(out, unit[:])
+	return nil
+}
+
+// unpackPart decodes values lo to hi-1 from a unit that begins with its bit width in one word of T. What it leaves in the
+// other places of out is unspecified.
+func unpackPart[T Word](b []byte, out *[unitValues]T, lo, hi int) error {
+	size := width[T]()
 	if len(b) < size {
 		return fmt.Errorf("bit-packed unit of %d bytes has no width", len(b))
 	}
@@ -155,12 +178,6 @@ func unpackInline[T Word](b []byte, out []T) error {
 	if b = b[size:]; len(b) < unitBytes(int(w)) {
 		return fmt.Errorf("bit-packed unit of %d-bit values takes %d bytes, not %d", w, unitBytes(int(w)), len(b))
 	}
-	if len(out) == unitValues {
-		unpackUnit(b, int(w), (*[unitValues]T)(out))
-		return nil
-	}
-	var unit [unitValues]T
-	unpackUnit(b, int(w), &unit)
-	copy(out, unit[:])
+	unpackSome(b, int(w), out, lo, hi)
 	return nil
 }

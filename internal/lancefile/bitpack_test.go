@@ -56,6 +56,19 @@ func TestUnpack(t *testing.T) {
 }
 
 func BenchmarkUnpack(b *testing.B) {
+	for _, w := range []int{24, 36} {
+		b.Run(fmt.Sprintf("u64/w=%d", w), func(b *testing.B) {
+			packed := make([]byte, unitBytes(w))
+			for i := range packed {
+				packed[i] = byte(i * 37)
+			}
+			var out [unitValues]uint64
+			b.SetBytes(8 * unitValues)
+			for b.Loop() {
+				unpackUnit(packed, w, &out)
+			}
+		})
+	}
 	for _, w := range []int{1, 6, 10, 16} {
 		b.Run(fmt.Sprintf("u16/w=%d", w), func(b *testing.B) {
 			packed := make([]byte, unitBytes(w))

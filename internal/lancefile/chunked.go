@@ -270,6 +270,14 @@ func (d *chunkedPage[T]) chunk(s *scratch[T], b []byte, dict []T, count, lo, hi 
 	if lo == 0 && hi == count {
 		return miniBlock(d.cd, d.values, bufs, dst)
 	}
+	if u := d.values.GetInlineBitpacking(); u.GetUncompressedBits() == uint64(8*width[T]()) && u.GetCompression() == nil && count <= unitValues && len(bufs) == 1 {
+		s.values = grow(s.values, unitValues)
+		if err := unpackPart(bufs[0], (*[unitValues]T)(s.values), lo, hi); err != nil {
+			return err
+		}
+		copy(dst, s.values[lo:hi])
+		return nil
+	}
 	s.values = grow(s.values, count)
 	if err := miniBlock(d.cd, d.values, bufs, s.values); err != nil {
 		return err

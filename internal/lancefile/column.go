@@ -11,7 +11,7 @@ import (
 
 // Element is the type of a column's values.
 type Element interface {
-	uint16 | uint32 | uint64
+	uint16 | uint32 | ~uint64
 }
 
 // Column reads the rows of one column by range. It keeps the parsed page descriptions (some 200 bytes a page) and a

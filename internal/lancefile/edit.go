@@ -23,6 +23,9 @@ type Edit struct {
 type Flat struct {
 	Column int
 	Fill   func(ctx context.Context, from uint64, dst []uint64) error
+	// Bytes, where it is not nil, is called instead of Fill: it writes the column's little-endian words from byte off of
+	// the column on, in pieces of any size. It saves a copy.
+	Bytes func(ctx context.Context, p []byte, off int64) error
 	// PageRows bounds the rows of a page in a file of version 2.1 and later: a positive multiple of 8, at most 2^31.
 	// 0 means one page, or pages of 2^31 rows where one cannot hold all. A file of version 2.0 keeps its pages.
 	PageRows uint64

@@ -84,6 +84,16 @@ func (padding) fill(_ context.Context, p []byte, _ int64) error {
 	return nil
 }
 
+// rowBytes is a filler of a flat column whose values the caller of Synthesise writes as bytes, from byte base of them on.
+type rowBytes struct {
+	write func(ctx context.Context, p []byte, off int64) error
+	base  int64
+}
+
+func (r rowBytes) fill(ctx context.Context, p []byte, off int64) error {
+	return r.write(ctx, p, r.base+off)
+}
+
 // batchRows is how many rows of a Flat are asked for at a time.
 const batchRows = 1 << 16
 

@@ -68,7 +68,7 @@ func (p *plan) checkEdit() error {
 			return fault.New("lancefile.Synthesise", "", fault.Unsupported, "column %d %q is of type %s; only uint64 columns are replaced",
 				x.Column, field.GetName(), t)
 		}
-		if x.Fill == nil {
+		if x.Fill == nil && x.Bytes == nil {
 			return invalid("column %d is to be filled by nothing", x.Column)
 		}
 		if x.PageRows%8 != 0 || x.PageRows > splitPageRows {
@@ -214,6 +214,14 @@ func (l *layout) buffer(x Piece) span {
 	return s
 }
 
+// rows is the filler of a page of x that begins with row first.
+func (p *plan) rows(x *Flat, first uint64) filler {
+	if x.Bytes != nil {
+		return rowBytes{x.Bytes, int64(8 * first)}
+	}
+	return &words{fillRows: x.Fill, first: first, pool: p.pool}
+}
+
 // layFlat lays the pages of a flat column and returns its metadata.
 func (p *plan) layFlat(x *Flat) []byte {
 	l, rows := &p.out, p.file.Rows()
@@ -232,7 +240,7 @@ func (p *plan) layFlat(x *Flat) []byte {
 		n := min(step, rows-first)
 		l.align()
 		s := span{l.size, 8 * n}
-		l.add(&words{fillRows: x.Fill, first: first, pool: p.pool}, 0, s.n)
+		l.add(p.rows(x, first), 0, s.n)
 		e := zipPage{rows: n, bits: 64, values: flatValues(64)}.encoding(p.grammar)
 		meta = appendPage(meta, []span{s}, n, first, e)
 	}

@@ -2,6 +2,7 @@ package lancefile_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -36,7 +37,11 @@ func drawEdit(t *rapid.T, tb testing.TB) edited {
 			continue
 		}
 		if c == "flat" {
-			x.edit.Flats = append(x.edit.Flats, numbers(i, uint64(x.rows), pageRows))
+			flat := numbers(i, uint64(x.rows), pageRows)
+			if rapid.Bool().Draw(t, "bytes") {
+				flat = asBytes(flat)
+			}
+			x.edit.Flats = append(x.edit.Flats, flat)
 			for left := x.rows; left > 0 && !x.dialect.old(); {
 				n := left
 				if pageRows > 0 {
@@ -71,6 +76,26 @@ func drawEdit(t *rapid.T, tb testing.TB) edited {
 			x.edit.Globals[i] = lancefile.Bytes(x.globals[i])
 			x.buffers = append(x.buffers, uint64(len(x.globals[i])))
 		}
+	}
+	return x
+}
+
+// asBytes is the same column, written as bytes.
+func asBytes(x lancefile.Flat) lancefile.Flat {
+	fill := x.Fill
+	x.Fill = nil
+	x.Bytes = func(ctx context.Context, p []byte, off int64) error {
+		cut := int(off % 8)
+		v := make([]uint64, (cut+len(p)+7)/8)
+		if err := fill(ctx, uint64(off/8), v); err != nil {
+			return err
+		}
+		b := make([]byte, 8*len(v))
+		for i := range v {
+			binary.LittleEndian.PutUint64(b[8*i:], v[i])
+		}
+		copy(p, b[cut:])
+		return nil
 	}
 	return x
 }

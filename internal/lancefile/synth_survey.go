@@ -255,7 +255,7 @@ func (p *plan) overlayPage(flat *Flat, first, off uint64, m pageMeta) error {
 		return behindSchema(off, fmt.Sprintf("a page of column %d", flat.Column), s, schema)
 	}
 	if m.length > 0 {
-		p.out.overlays = append(p.out.overlays, overlay{s, &words{fillRows: flat.Fill, first: first, pool: p.pool}})
+		p.out.overlays = append(p.out.overlays, overlay{s, p.rows(flat, first)})
 	}
 	return nil
 }

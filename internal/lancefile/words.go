@@ -7,7 +7,7 @@ import (
 
 // Word is the type of a decoded value. The element of a column is at least 16 bits wide; uint8 serves run lengths.
 type Word interface {
-	uint8 | uint16 | uint32 | uint64
+	uint8 | uint16 | uint32 | ~uint64
 }
 
 // width is the size of T in bytes.
