@@ -7,12 +7,14 @@ import (
 	"sync"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/store"
 )
 
 // cache keeps decoded values under keys that name the identity of their bytes, up to a budget of bytes, and lets callers
 // that want the same key at the same time share one fetch. Failures are not kept.
 type cache struct {
 	budget int64
+	share  *store.Share // of the budget of the process; nil: none
 
 	mu      sync.Mutex // guards the rest; never held while fetching
 	used    int64
@@ -34,8 +36,11 @@ type flight struct {
 	err   error
 }
 
-func newCache(budget int64) *cache {
-	return &cache{budget: budget, order: list.New(), byKey: map[string]*list.Element{}, flights: map[string]*flight{}}
+// newCache makes a cache of so many bytes, which count in the budget of the process.
+func newCache(budget int64, process *store.Budget) *cache {
+	c := &cache{budget: budget, order: list.New(), byKey: map[string]*list.Element{}, flights: map[string]*flight{}}
+	c.share = process.Share("dataset", c.shrink)
+	return c
 }
 
 // get returns the value of key, calling fetch if it is not at hand. fetch returns the value and its cost in bytes, a
@@ -77,6 +82,7 @@ func (c *cache) run(ctx context.Context, key string, f *flight, fetch func(conte
 			c.keep(key, f.value, cost)
 		}
 		c.mu.Unlock()
+		c.share.Settle()
 		close(f.done)
 	}()
 	f.value, cost, f.err = fetch(ctx)
@@ -89,10 +95,23 @@ func (c *cache) keep(key string, value any, cost int64) {
 	}
 	c.byKey[key] = c.order.PushFront(&cached{key, value, cost})
 	c.used += cost
-	for c.used > c.budget {
-		last := c.order.Back()
-		e := c.order.Remove(last).(*cached)
+	c.share.Add(cost)
+	c.evict(c.budget)
+}
+
+// evict takes values out until no more than so many bytes are kept. c.mu is held.
+func (c *cache) evict(most int64) {
+	for c.used > most && c.order.Len() > 0 {
+		e := c.order.Remove(c.order.Back()).(*cached)
 		delete(c.byKey, e.key)
 		c.used -= e.cost
+		c.share.Add(-e.cost)
 	}
+}
+
+// shrink lets go of so many bytes.
+func (c *cache) shrink(bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.evict(c.used - bytes)
 }

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/store"
 )
 
 func TestCacheSharesOneFetch(t *testing.T) {
-	c := newCache(1 << 20)
+	c := newCache(1<<20, nil)
 	var fetches atomic.Int32
 	release := make(chan struct{})
 	fetch := func(context.Context) (any, int64, error) {
@@ -41,7 +42,7 @@ func TestCacheSharesOneFetch(t *testing.T) {
 }
 
 func TestCacheFetchSurvivesItsCaller(t *testing.T) {
-	c := newCache(1 << 20)
+	c := newCache(1<<20, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	release, entered := make(chan struct{}), make(chan struct{})
 	failed := make(chan error)
@@ -66,7 +67,7 @@ func TestCacheFetchSurvivesItsCaller(t *testing.T) {
 }
 
 func TestCacheKeepsNoFailuresAndNoPanics(t *testing.T) {
-	c := newCache(1 << 20)
+	c := newCache(1<<20, nil)
 	for i, fetch := range []func(context.Context) (any, int64, error){
 		func(context.Context) (any, int64, error) { return nil, 0, errors.New("down") },
 		func(context.Context) (any, int64, error) { panic("boom") },
@@ -83,7 +84,7 @@ func TestCacheKeepsNoFailuresAndNoPanics(t *testing.T) {
 }
 
 func TestCacheStaysInItsBudget(t *testing.T) {
-	c := newCache(100)
+	c := newCache(100, nil)
 	fetched := map[string]int{}
 	get := func(key string, cost int64) {
 		t.Helper()
@@ -108,5 +109,22 @@ func TestCacheStaysInItsBudget(t *testing.T) {
 		if fetched[key] != want {
 			t.Errorf("%q fetched %d times, want %d", key, fetched[key], want)
 		}
+	}
+}
+
+// What is kept counts in the budget of the process, which may ask for some of it back.
+func TestCacheGivesWay(t *testing.T) {
+	b := store.NewBudget(100)
+	c := newCache(1000, b)
+	for i := range 30 {
+		if _, err := c.get(t.Context(), fmt.Sprint(i), func(context.Context) (any, int64, error) { return i, 10, nil }); err != nil {
+			t.Fatal(err)
+		}
+		if b.Used() > 100 || b.Used() != c.used {
+			t.Fatalf("%d bytes of 100, %d in the cache", b.Used(), c.used)
+		}
+	}
+	if c.used != 100 || c.byKey["29"] == nil || c.byKey["20"] == nil {
+		t.Errorf("%d bytes are kept, the last ones: %v %v", c.used, c.byKey["29"], c.byKey["20"])
 	}
 }

@@ -45,6 +45,8 @@ type Options struct {
 	MaxManifestBytes int64
 	// CacheBytes bounds what is kept decoded; 0 means DefaultCacheBytes, negative means nothing is kept.
 	CacheBytes int64
+	// Budget is what that counts in, with the other caches of the process. nil: none.
+	Budget *store.Budget
 }
 
 // Dataset is one table, or one branch of it, in a store. It is safe for concurrent use.
@@ -66,7 +68,7 @@ type Dataset struct {
 // cannot be asked; damaged manifests show later, each at its own version.
 func Open(ctx context.Context, st store.Store, opt Options) (*Dataset, error) {
 	opt = opt.withDefaults()
-	return open(ctx, st, opt, newCache(opt.CacheBytes))
+	return open(ctx, st, opt, newCache(opt.CacheBytes, opt.Budget))
 }
 
 func (opt Options) withDefaults() Options {

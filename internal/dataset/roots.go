@@ -49,7 +49,7 @@ func (l *TableList) Names() []string {
 // like one.
 func OpenDatabase(ctx context.Context, st store.Store, opt Options) (*Database, error) {
 	opt = opt.withDefaults()
-	db := &Database{st: st, opt: opt, cache: newCache(opt.CacheBytes)}
+	db := &Database{st: st, opt: opt, cache: newCache(opt.CacheBytes, opt.Budget)}
 	l, err := db.Tables(ctx)
 	if err != nil {
 		return nil, err
