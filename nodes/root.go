@@ -87,6 +87,8 @@ func (t *Tree) rootFind(ctx context.Context, name string) (Node, error) {
 			return nil, err
 		}
 		return f, nil
+	case "diff":
+		return t.diffDir(), nil
 	case ".frifs", "README.txt":
 		if t.path == "" {
 			return t.rootNode(nil, name), nil
