@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/store"
 )
 
 // failureMemory is how long a failure is remembered: the kernel asks again for a failed read, many times.
@@ -21,7 +22,8 @@ type flight[K comparable, V any] struct {
 	limit   int64         // bound on the sum of costs; the newest entry always stays
 	timeout time.Duration // bound on one load
 	now     func() time.Time
-	drop    func(V) // told of each value that leaves, in a goroutine of its own; may be nil
+	drop    func(V)      // told of each value that leaves, in a goroutine of its own; may be nil
+	share   *store.Share // of the budget of the process; nil: none
 
 	mu      sync.Mutex // protects what follows; never held while loading
 	entries map[K]*list.Element
@@ -78,6 +80,7 @@ func (f *flight[K, V]) run(ctx context.Context, l *loading[K, V], load func(cont
 	defer cancel()
 	l.val, l.cost, l.err = guarded(ctx, load)
 	l.at = f.now()
+	defer f.share.Settle() // when the lock is given back
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	close(l.done)
@@ -98,6 +101,7 @@ func (f *flight[K, V]) run(ctx context.Context, l *loading[K, V], load func(cont
 func (f *flight[K, V]) put(key K, v V, cost int64) {
 	l := &loading[K, V]{key: key, done: make(chan struct{}), val: v, cost: cost}
 	close(l.done)
+	defer f.share.Settle() // when the lock is given back
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if el, ok := f.entries[key]; ok {
@@ -111,6 +115,7 @@ func (f *flight[K, V]) put(key K, v V, cost int64) {
 func (f *flight[K, V]) settle(l *loading[K, V]) {
 	l.cost = max(l.cost, 128)
 	f.cost += l.cost
+	f.share.Add(l.cost)
 	for el := f.lru.Back(); el != nil && f.cost > f.limit; {
 		prev := el.Prev()
 		if old := el.Value.(*loading[K, V]); old != l && settled(old) {
@@ -161,6 +166,7 @@ func (f *flight[K, V]) remove(el *list.Element) {
 	delete(f.entries, l.key)
 	if settled(l) {
 		f.cost -= l.cost
+		f.share.Add(-l.cost)
 		f.dropped(l)
 	}
 }

@@ -91,6 +91,10 @@ func (t *Tree) gauges() []Gauge {
 		{"frifs_jobs_pending", "Background jobs that are not finished.", float64(len(pending))},
 		{"frifs_jobs_done_total", "Background jobs that have finished.", float64(done)},
 	}
+	if b := t.cfg.Budget; b != nil {
+		gs = append(gs, Gauge{"frifs_memory_limit_bytes", "Bound on what all caches of the process keep, with requests under way.", float64(b.Limit())},
+			Gauge{"frifs_memory_used_bytes", "What they keep.", float64(b.Used())})
+	}
 	if t.cfg.Gauges != nil {
 		gs = append(gs, t.cfg.Gauges()...)
 	}
@@ -126,6 +130,7 @@ func (t *Tree) statusJSON(ctx context.Context) ([]byte, error) {
 		e.K("op_timeout").Str(t.cfg.OpTimeout.String())
 		e.K("errors_total").Uint(errs)
 		e.K("jobs_done").Uint(done)
+		e.memory(t.cfg.Budget)
 	})
 	j.ArrayOf("jobs", len(pending), func(e *enc, i int) {
 		e.Obj(func() {

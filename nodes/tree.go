@@ -10,6 +10,7 @@ import (
 	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/indexfile"
 	"github.com/frifs/frifs/internal/mapcsv"
+	"github.com/frifs/frifs/internal/store"
 	"github.com/frifs/frifs/rowmap"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	AsOf      time.Time         // pin: the highest version whose manifest time is not later; zero = none
 	OpTimeout time.Duration     // bound on one operation; 0 = 60 s. Half of it is used inside
 	Memory    int64             // budget in bytes for documents, manifests, histories and decoded blocks; 0 = 128 MiB
+	Budget    *store.Budget     // what all of that counts in, with the other caches of the process; nil: nothing more
 	Blocks    *rowmap.Cache     // decoded blocks of mappings; nil = a part of Memory
 	Jobs      int               // background jobs that run at a time; 0 = 2
 	Release   string            // frifs release, shown in .frifs/status.json
@@ -181,6 +183,7 @@ func newShared(ctx context.Context, cfg Config) (*shared, *jobs, error) {
 	if t.blocks == nil {
 		t.blocks = rowmap.NewCache(cfg.Memory / 4)
 	}
+	t.join(cfg.Budget)
 	return t, newJobs(jobCtx, cfg.Jobs, wait, t.now), nil
 }
 

@@ -18,7 +18,8 @@ type storeFlags struct {
 	anonymous bool
 	cacheSize sizeValue
 
-	layer *store.Layer // of the whole process; made by options
+	layer  *store.Layer  // of the whole process; made by options
+	budget *store.Budget // for what all caches keep in memory; the same
 }
 
 // flags adds the flags of all commands that read a dataset.
@@ -38,7 +39,8 @@ func (s *storeFlags) options(cmd *cobra.Command, uri, dir string, memory int64, 
 	opt := store.Options{FollowOutside: follow, Anonymous: s.anonymous, Warn: func(message string) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "frifs: warning:", message)
 	}}
-	cfg := store.Config{Memory: memory / 4}
+	s.budget = store.NewBudget(memory)
+	cfg := store.Config{Memory: memory / 4, Transfer: memory / 8, Budget: s.budget}
 	if dir == "" && cmd.Flags().Changed("cache-size") && s.cacheSize > 0 {
 		return opt, usagef("--cache-size: there is no directory for it; add --cache-dir DIR")
 	}

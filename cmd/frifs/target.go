@@ -187,14 +187,14 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	dopt.OpenStore = opener(uri, sopt)
+	dopt.OpenStore, dopt.Budget = opener(uri, sopt), t.stores.budget
 	st, err := store.OpenURI(ctx, uri, sopt)
 	if err != nil {
 		return nil, explainURI(ctx, uri, err)
 	}
 	cfg := nodes.Config{
 		Branch: t.branch, Tag: t.tag, Version: t.version.n, AsOf: t.asof.t,
-		OpTimeout: t.opTimeout, Memory: int64(t.memory), Release: release(), OnError: t.onError, Gauges: t.stores.gauges(uri, t.gauges),
+		OpTimeout: t.opTimeout, Memory: int64(t.memory), Budget: t.stores.budget, Release: release(), OnError: t.onError, Gauges: t.stores.gauges(uri, t.gauges),
 		PollInterval: t.poll, OnChange: t.onChange,
 		CacheDir: t.cacheDir, ForReader: t.forReader, OmitIndex: t.omitIndex,
 	}

@@ -52,7 +52,7 @@ func TestBudgetIsSharedByAll(t *testing.T) {
 		t.Errorf("caches hold bytes in an overdrawn budget: %v", b.Parts())
 	}
 	fixed.Add(-12_000)
-	if got, want := b.Parts(), []Part{{"store blocks", 0}, {"watched", 5000}, {"fixed", 0}}; !slices.Equal(got, want) {
+	if got, want := b.Parts(), []Part{{"store_blocks", 0}, {"watched", 5000}, {"fixed", 0}}; !slices.Equal(got, want) {
 		t.Errorf("parts %v, want %v", got, want)
 	}
 	var none *Budget

@@ -99,7 +99,7 @@ func NewLayer(cfg Config) *Layer {
 	cfg.ReadAhead = max(0, min(cfg.ReadAhead, cfg.Memory/4))
 	return &Layer{
 		cfg: cfg, slots: make(chan struct{}, cfg.Parallel), mem: newMemory(cfg.Memory, cfg.Budget), contents: map[string]*content{},
-		room: semaphore.NewWeighted(cfg.Transfer), transfer: cfg.Budget.Share("requests under way", nil),
+		room: semaphore.NewWeighted(cfg.Transfer), transfer: cfg.Budget.Share("requests_under_way", nil),
 		runBlocks: int(max(1, min(maxRunBlocks, cfg.Transfer/2/BlockSize))),
 	}
 }

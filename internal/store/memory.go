@@ -29,7 +29,7 @@ type kept struct {
 // newMemory makes a cache of so many bytes, which count in the budget.
 func newMemory(limit int64, b *Budget) *memory {
 	m := &memory{limit: limit, blocks: map[blockKey]*list.Element{}}
-	m.share = b.Share("store blocks", m.shrink)
+	m.share = b.Share("store_blocks", m.shrink)
 	return m
 }
 
