@@ -2,10 +2,12 @@ package indexfile
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 	"strconv"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/lancefile"
 )
 
@@ -14,7 +16,7 @@ type flatFile struct {
 	file   *lancefile.File
 	name   string // of the column
 	column int
-	ids    *lancefile.Column[uint64]
+	ids    *lancefile.Column[fri.RowAddr]
 	n      uint64 // rows with an address; what the rows after them hold is no address and stays
 }
 
@@ -28,7 +30,7 @@ func newFlatFile(ctx context.Context, f *File) (body, error) {
 		return nil, err
 	}
 	b := &flatFile{file: f.lance, name: name, column: column, n: f.Rows}
-	if b.ids, err = lancefile.OpenColumn[uint64](ctx, f.lance, column); err != nil {
+	if b.ids, err = lancefile.OpenColumn[fri.RowAddr](ctx, f.lance, column); err != nil {
 		return nil, err
 	}
 	switch f.rule.role {
@@ -84,7 +86,7 @@ func (b *flatFile) places() []string { return []string{b.name} }
 
 func (b *flatFile) count() uint64 { return b.n }
 
-func (b *flatFile) read(ctx context.Context, from uint64, dst []uint64) error {
+func (b *flatFile) read(ctx context.Context, from uint64, dst []fri.RowAddr) error {
 	_, err := b.ids.Read(ctx, from, dst, nil)
 	return err
 }
@@ -95,30 +97,41 @@ func (b *flatFile) scan(_ context.Context, from Position) (Cursor, error) {
 
 func (b *flatFile) remap(ctx context.Context, r Resolver, _ Options) (Content, error) {
 	t := newTranslated(b, r)
-	fill := t.fill
+	write := func(ctx context.Context, p []byte, off int64) error { return t.bytes(ctx, p, 0, off) }
 	if b.n < b.ids.Rows() {
-		fill = func(ctx context.Context, from uint64, dst []uint64) error { return b.fillLeaves(ctx, t, from, dst) }
+		write = func(ctx context.Context, p []byte, off int64) error { return b.leafBytes(ctx, t, p, off) }
 	}
-	z, err := lancefile.Synthesise(ctx, b.file, lancefile.Edit{Flats: []lancefile.Flat{{Column: b.column, Fill: fill}}})
+	z, err := lancefile.Synthesise(ctx, b.file, lancefile.Edit{Flats: []lancefile.Flat{{Column: b.column, Bytes: write}}})
 	if err != nil {
 		return nil, err
 	}
 	return synthesised{z}, nil
 }
 
-// fillLeaves translates the rows before b.n and copies those from there on.
-func (b *flatFile) fillLeaves(ctx context.Context, t *translated, from uint64, dst []uint64) error {
-	k := 0
-	if from < b.n {
-		k = int(min(uint64(len(dst)), b.n-from))
-		if err := t.fill(ctx, from, dst[:k]); err != nil {
+// leafBytes gives the column's words from byte off on: translated before row b.n, the stored ones from there on.
+func (b *flatFile) leafBytes(ctx context.Context, t *translated, p []byte, off int64) error {
+	if end := 8 * int64(b.n); off < end {
+		k := min(int64(len(p)), end-off)
+		if err := t.bytes(ctx, p[:k], 0, off); err != nil {
 			return err
 		}
+		p, off = p[k:], end
 	}
-	if k == len(dst) {
-		return nil
+	stored := make([]fri.RowAddr, min((len(p)+14)/8, pieceRows))
+	for len(p) > 0 {
+		cut := int(off % 8)
+		rows := stored[:min((cut+len(p)+7)/8, len(stored))]
+		if err := b.read(ctx, uint64(off/8), rows); err != nil {
+			return err
+		}
+		for _, v := range rows {
+			var word [8]byte
+			binary.LittleEndian.PutUint64(word[:], uint64(v))
+			k := copy(p, word[cut:])
+			p, off, cut = p[k:], off+int64(k), 0
+		}
 	}
-	return b.read(ctx, from+uint64(k), dst[k:])
+	return nil
 }
 
 // synthesised is a made file as Content; there is nothing to close.
@@ -134,7 +147,6 @@ func scanRows(src numbered, from Position) *rowCursor {
 type rowCursor struct {
 	src  numbered
 	next uint64
-	buf  []uint64
 }
 
 // Position implements Cursor.
@@ -143,17 +155,18 @@ func (c *rowCursor) Position() Position { return Position{Row: c.next} }
 // Next implements Cursor.
 func (c *rowCursor) Next(ctx context.Context, b *Batch, limit int) error {
 	n := int(min(c.src.count()-c.next, uint64(max(limit, 0)), batchRows))
-	c.buf = slices.Grow(c.buf[:0], n)[:n]
 	b.Rows, b.Addrs = b.Rows[:0], b.Addrs[:0]
 	if n == 0 {
 		return nil
 	}
-	if err := c.src.read(ctx, c.next, c.buf); err != nil {
+	b.Addrs = slices.Grow(b.Addrs, n)[:n]
+	if err := c.src.read(ctx, c.next, b.Addrs); err != nil {
+		b.Addrs = b.Addrs[:0]
 		return err
 	}
-	for i, v := range c.buf {
-		b.Rows = append(b.Rows, c.next+uint64(i))
-		b.Addrs = append(b.Addrs, toAddr(v))
+	b.Rows = slices.Grow(b.Rows, n)[:n]
+	for i := range b.Rows {
+		b.Rows[i] = c.next + uint64(i)
 	}
 	c.next += uint64(n)
 	return nil

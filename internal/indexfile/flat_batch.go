@@ -27,13 +27,11 @@ const (
 type numbered interface {
 	count() uint64
 	// read gives the stored addresses of rows [from, from+len(dst)), which lie within count.
-	read(ctx context.Context, from uint64, dst []uint64) error
+	read(ctx context.Context, from uint64, dst []fri.RowAddr) error
 }
 
-func toAddr(v uint64) fri.RowAddr { return fri.RowAddr(v) }
-
 // translated is a list of stored addresses as a remapped file has them: the address in the version that is looked at,
-// or the row's placeholder. It is safe for concurrent use.
+// or the row's placeholder, as little-endian words. It is safe for concurrent use.
 //
 // A reader that walks through the list in small steps gets its rows from batches that grow with its progress; one that
 // jumps about has just the rows translated that it asks for.
@@ -46,14 +44,16 @@ type translated struct {
 	kept []kept     // latest first, at most streams
 }
 
-// kept is a run of translated rows that a sequential reader went through: [from, from+len(values)). Without values only
-// the place where the reader stopped is remembered: from.
+// kept is a run of translated rows that a sequential reader went through, from row from on. Without words only the place
+// where the reader stopped is remembered: from.
 type kept struct {
-	from   uint64
-	values []uint64 // never changed once it is here
+	from  uint64
+	words []byte // never changed once it is here
 }
 
-func (k *kept) end() uint64 { return k.from + uint64(len(k.values)) }
+func (k *kept) rows() int { return len(k.words) / 8 }
+
+func (k *kept) end() uint64 { return k.from + uint64(k.rows()) }
 
 // batchWork is what translating one batch needs.
 type batchWork struct {
@@ -63,53 +63,52 @@ type batchWork struct {
 
 func newTranslated(src numbered, r Resolver) *translated { return &translated{src: src, r: r} }
 
-// fill gives the values of rows [from, from+len(dst)), which lie within the list.
-func (t *translated) fill(ctx context.Context, from uint64, dst []uint64) error {
-	for len(dst) > 0 {
-		n := copy(dst, t.find(from))
-		if n == 0 {
-			n = min(len(dst), batchRows)
-			do := t.translate
-			if n < directRows {
-				do = t.step
-			}
-			if err := do(ctx, from, dst[:n]); err != nil {
-				return err
-			}
+// bytes fills p with the words of the rows from start on, from byte off of them.
+func (t *translated) bytes(ctx context.Context, p []byte, start uint64, off int64) error {
+	row, cut := start+uint64(off/8), int(off%8)
+	if cut == 0 && len(p)%8 == 0 {
+		return t.fill(ctx, row, p)
+	}
+	buf := make([]byte, min((cut+len(p)+7)&^7, 8*batchRows))
+	for len(p) > 0 {
+		b := buf[:min((cut+len(p)+7)&^7, len(buf))]
+		if err := t.fill(ctx, row, b); err != nil {
+			return err
 		}
-		from += uint64(n)
-		dst = dst[n:]
+		p = p[copy(p, b[cut:]):]
+		row, cut = row+uint64(len(b)/8), 0
 	}
 	return nil
 }
 
-// bytes fills p with the little-endian form of the values from row start on, from byte off of it.
-func (t *translated) bytes(ctx context.Context, p []byte, start uint64, off int64) error {
-	values := make([]uint64, min((len(p)+14)/8, batchRows))
+// fill writes the words of the len(p)/8 rows from from on, which lie within the list.
+func (t *translated) fill(ctx context.Context, from uint64, p []byte) error {
 	for len(p) > 0 {
-		row, cut := start+uint64(off/8), int(off%8)
-		n := min((cut+len(p)+7)/8, len(values))
-		if err := t.fill(ctx, row, values[:n]); err != nil {
-			return err
+		n := copy(p, t.find(from))
+		if n == 0 {
+			n = min(len(p), 8*batchRows)
+			do := t.translate
+			if n < 8*directRows {
+				do = t.step
+			}
+			if err := do(ctx, from, p[:n]); err != nil {
+				return err
+			}
 		}
-		var b [8]byte
-		for _, v := range values[:n] {
-			binary.LittleEndian.PutUint64(b[:], v)
-			k := copy(p, b[cut:])
-			p, off, cut = p[k:], off+int64(k), 0
-		}
+		from += uint64(n / 8)
+		p = p[n:]
 	}
 	return nil
 }
 
 // find returns the rest of a kept batch from a row on; nothing where no batch has that row.
-func (t *translated) find(from uint64) []uint64 {
+func (t *translated) find(from uint64) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range t.kept {
 		if k := t.kept[i]; from >= k.from && from < k.end() {
 			t.kept = slices.Insert(slices.Delete(t.kept, i, i+1), 0, k)
-			return k.values[from-k.from:]
+			return k.words[8*(from-k.from):]
 		}
 	}
 	return nil
@@ -117,26 +116,27 @@ func (t *translated) find(from uint64) []uint64 {
 
 // step is translate for a reader with small requests. Where the reader came to from in sequence, more rows are
 // translated than asked for, and kept.
-func (t *translated) step(ctx context.Context, from uint64, dst []uint64) error {
+func (t *translated) step(ctx context.Context, from uint64, p []byte) error {
 	ahead := 0
 	t.mu.Lock()
-	if i := slices.IndexFunc(t.kept, func(k kept) bool { return k.end() == from }); i >= 0 {
-		ahead = min(max(2*len(t.kept[i].values), directRows), batchRows)
+	// A request that ended within a row is followed by one that begins with that row.
+	if i := slices.IndexFunc(t.kept, func(k kept) bool { return k.end()-from <= 1 }); i >= 0 {
+		ahead = min(max(2*t.kept[i].rows(), directRows), batchRows)
 		t.kept = slices.Delete(t.kept, i, i+1)
 	}
 	t.mu.Unlock()
 	ahead = int(min(uint64(ahead), t.src.count()-from))
-	k := kept{from: from + uint64(len(dst))}
-	if ahead <= len(dst) {
-		if err := t.translate(ctx, from, dst); err != nil {
+	k := kept{from: from + uint64(len(p)/8)}
+	if 8*ahead <= len(p) {
+		if err := t.translate(ctx, from, p); err != nil {
 			return err
 		}
 	} else {
-		k = kept{from, make([]uint64, ahead)}
-		if err := t.translate(ctx, from, k.values); err != nil {
+		k = kept{from, make([]byte, 8*ahead)}
+		if err := t.translate(ctx, from, k.words); err != nil {
 			return err
 		}
-		copy(dst, k.values)
+		copy(p, k.words)
 	}
 	t.mu.Lock()
 	t.kept = slices.Insert(t.kept[:min(len(t.kept), streams-1)], 0, k)
@@ -144,45 +144,39 @@ func (t *translated) step(ctx context.Context, from uint64, dst []uint64) error 
 	return nil
 }
 
-// translate gives the values of rows [from, from+len(dst)), at most batchRows of them. Addresses in order are read and
-// translated in pieces; others all at once, since then many of them fall into the same part of a mapping.
-func (t *translated) translate(ctx context.Context, from uint64, dst []uint64) error {
+// translate writes the words of the len(p)/8 rows from from on, at most batchRows of them. Addresses in order are read
+// and translated in pieces; others all at once, since then many of them fall into the same part of a mapping.
+func (t *translated) translate(ctx context.Context, from uint64, p []byte) error {
 	w, ok := t.pool.Get().(*batchWork)
 	if !ok {
 		w = &batchWork{}
 	}
 	defer t.pool.Put(w)
 	w.addrs = w.addrs[:0] // a failure may have left some
-	for len(dst) > 0 {
-		n := min(len(dst), pieceRows)
-		err := t.load(ctx, w, from, dst[:n])
-		if err == nil && n < len(dst) && !inOrder(w.addrs) {
-			err = t.load(ctx, w, from+uint64(n), dst[n:])
-			n = len(dst)
+	for len(p) > 0 {
+		n := min(len(p)/8, pieceRows)
+		err := t.load(ctx, w, from, n)
+		if err == nil && 8*n < len(p) && !inOrder(w.addrs) {
+			err = t.load(ctx, w, from+uint64(n), len(p)/8-n)
+			n = len(p) / 8
 		}
 		if err != nil {
 			return err
 		}
-		if err := t.settle(ctx, w, from, dst[:n]); err != nil {
+		if err := t.settle(ctx, w, from, p[:8*n]); err != nil {
 			return err
 		}
 		from += uint64(n)
-		dst = dst[n:]
+		p = p[8*n:]
 	}
 	return nil
 }
 
-// load reads rows from on, through dst, to the end of w.addrs.
-func (t *translated) load(ctx context.Context, w *batchWork, from uint64, dst []uint64) error {
-	if err := t.src.read(ctx, from, dst); err != nil {
-		return err
-	}
-	n := len(w.addrs)
-	w.addrs = slices.Grow(w.addrs, len(dst))[:n+len(dst)]
-	for i, v := range dst {
-		w.addrs[n+i] = toAddr(v)
-	}
-	return nil
+// load reads n rows from from on to the end of w.addrs.
+func (t *translated) load(ctx context.Context, w *batchWork, from uint64, n int) error {
+	have := len(w.addrs)
+	w.addrs = slices.Grow(w.addrs, n)[:have+n]
+	return t.src.read(ctx, from, w.addrs[have:])
 }
 
 // inOrder reports whether most addresses come close after their predecessor, judged by a sample.
@@ -197,8 +191,8 @@ func inOrder(addrs []fri.RowAddr) bool {
 	return jumps <= len(addrs)/(16*step)+1
 }
 
-// settle translates w.addrs, which stand in the rows that begin with from, into dst, and empties w.addrs.
-func (t *translated) settle(ctx context.Context, w *batchWork, from uint64, dst []uint64) error {
+// settle translates w.addrs, which stand in the rows that begin with from, into p, and empties w.addrs.
+func (t *translated) settle(ctx context.Context, w *batchWork, from uint64, p []byte) error {
 	addrs := w.addrs
 	w.addrs = w.addrs[:0]
 	w.answers.Grow(len(addrs))
@@ -206,51 +200,52 @@ func (t *translated) settle(ctx context.Context, w *batchWork, from uint64, dst 
 		if err := r.translate(ctx, addrs, &w.answers); err != nil {
 			return err
 		}
-		r.put(&w.answers, from, dst)
+		r.put(&w.answers, from, p)
 		return nil
 	}
 	if err := t.r.Resolve(ctx, addrs, &w.answers); err != nil {
 		return err
 	}
-	for i := range dst {
-		v := uint64(Placeholder(from + uint64(i)))
+	for i := range addrs {
+		v := Placeholder(from + uint64(i))
 		if w.answers.Keep(i) {
-			v = uint64(w.answers.New[i])
+			v = w.answers.New[i]
 		}
-		dst[i] = v
+		binary.LittleEndian.PutUint64(p[8*i:], uint64(v))
 	}
 	return nil
 }
 
-// put writes what stands in the rows that begin with from, given answers without coverage: the address of an entry that keeps
-// one, else the placeholder. Which rows are gone is beyond the processor's guess, so there is no branch for each.
-func (r *segmentResolver) put(a *Answers, from uint64, dst []uint64) {
-	for lo := 0; lo < len(dst); lo += groupRows {
-		hi := min(lo+groupRows, len(dst))
-		addrs, outcomes, out := a.New[lo:hi], a.Outcome[lo:hi], dst[lo:hi]
-		first := from + uint64(lo)
-		f, ok := together(addrs, outcomes)
-		if ok && r.covered.Contains(f) {
-			choose(addrs, outcomes, first, out)
-			continue
+// put writes what stands in the rows that begin with from, given answers without coverage: the address of an entry that
+// keeps one, else the placeholder.
+func (r *segmentResolver) put(a *Answers, from uint64, p []byte) {
+	addrs, outcomes := a.New, a.Outcome
+	for ; len(addrs) >= groupRows; from += groupRows {
+		r.covered.putGroup((*[groupRows]fri.RowAddr)(addrs), (*[groupRows]translate.Outcome)(outcomes), from, (*[8 * groupRows]byte)(p))
+		addrs, outcomes, p = addrs[groupRows:], outcomes[groupRows:], p[8*groupRows:]
+	}
+	for i, o := range outcomes {
+		v := Placeholder(from + uint64(i))
+		if addressed(o) != 0 && r.covered.Contains(uint32(addrs[i]>>32)) {
+			v = addrs[i]
 		}
-		for i, o := range outcomes {
-			v := uint64(Placeholder(first + uint64(i)))
-			if !ok && addressed(o) != 0 && r.covered.Contains(uint32(addrs[i]>>32)) {
-				v = uint64(addrs[i])
-			}
-			out[i] = v
-		}
+		binary.LittleEndian.PutUint64(p[8*i:], uint64(v))
 	}
 }
 
-// choose writes addresses, or placeholders where there are none. It is not inlined, to keep its loop in registers.
-//
-//go:noinline
-func choose(addrs []fri.RowAddr, outcomes []translate.Outcome, first uint64, out []uint64) {
-	addrs, outcomes = addrs[:len(out)], outcomes[:len(out)]
-	for i := range out {
-		gone := uint64(Placeholder(first + uint64(i)))
-		out[i] = gone ^ (gone^uint64(addrs[i]))&-addressed(outcomes[i])
+// putGroup does that for a group. Which rows are gone, and where the others went, is beyond the processor's guess, so
+// that nothing here branches on it.
+func (s *fragments) putGroup(addrs *[groupRows]fri.RowAddr, outcomes *[groupRows]translate.Outcome, from uint64, p *[8 * groupRows]byte) {
+	least, bits := s.least, s.bits
+	for i := range addrs {
+		v, gone := uint64(addrs[i]), uint64(Placeholder(from+uint64(i)))
+		k := uint32(v>>32) - least
+		keep := addressed(outcomes[i])
+		if at := int(k >> 6); at < len(bits) {
+			keep &= bits[at] >> (k & 63)
+		} else if keep != 0 && !s.Contains(uint32(v>>32)) {
+			keep = 0
+		}
+		binary.LittleEndian.PutUint64(p[8*i:8*i+8], gone^(gone^v)&-keep)
 	}
 }

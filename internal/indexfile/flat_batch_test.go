@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/frifs/frifs/fri"
 )
 
 // list is a numbered list in memory, which counts what is read from it.
@@ -22,14 +24,16 @@ type list struct {
 
 func (l *list) count() uint64 { return uint64(len(l.values)) }
 
-func (l *list) read(_ context.Context, from uint64, dst []uint64) error {
+func (l *list) read(_ context.Context, from uint64, dst []fri.RowAddr) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked += len(dst)
 	if l.fail != nil {
 		return l.fail
 	}
-	copy(dst, l.values[from:from+uint64(len(dst))])
+	for i := range dst {
+		dst[i] = fri.RowAddr(l.values[from+uint64(i)])
+	}
 	return nil
 }
 
@@ -74,37 +78,38 @@ func TestTranslatedRanges(t *testing.T) {
 func TestSmallStepsAreBatched(t *testing.T) {
 	src := &list{values: mixed(300_000)}
 	x := newTranslated(src, shifted{})
-	var dst [512]uint64
+	const rows = 512
+	dst := make([]byte, 8*rows)
 	reads := 0
-	for from := 0; from+len(dst) <= len(src.values); from += len(dst) {
-		noError(t, x.fill(t.Context(), uint64(from), dst[:]))
+	for from := 0; from+rows <= len(src.values); from += rows {
+		noError(t, x.fill(t.Context(), uint64(from), dst))
 		reads++
 	}
-	if src.asked > len(src.values)+2*len(dst) {
+	if src.asked > len(src.values)+2*rows {
 		t.Errorf("%d rows were read for %d", src.asked, len(src.values))
 	}
 	// A reader that jumps about reads what it asks for, and no more.
 	src.asked = 0
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
-		noError(t, x.fill(t.Context(), uint64(2*rng.IntN(100_000)+1), dst[:]))
+		noError(t, x.fill(t.Context(), uint64(2*rng.IntN(100_000)+1), dst))
 	}
-	if src.asked > 200*len(dst)+directRows {
-		t.Errorf("%d rows were read for %d", src.asked, 200*len(dst))
+	if src.asked > 200*rows+directRows {
+		t.Errorf("%d rows were read for %d", src.asked, 200*rows)
 	}
 }
 
 func TestFailuresAreNotKept(t *testing.T) {
 	src := &list{values: mixed(1000), fail: errors.New("away")}
 	x := newTranslated(src, shifted{})
-	var dst [10]uint64
+	var dst [80]byte
 	if err := x.fill(t.Context(), 5, dst[:]); !errors.Is(err, src.fail) {
 		t.Fatalf("%v", err)
 	}
 	src.fail = nil
 	noError(t, x.fill(t.Context(), 5, dst[:]))
-	if want := shiftedWant(5, src.values[5]); dst[0] != want {
-		t.Errorf("%x, want %x", dst[0], want)
+	if got, want := binary.LittleEndian.Uint64(dst[:]), shiftedWant(5, src.values[5]); got != want {
+		t.Errorf("%x, want %x", got, want)
 	}
 }
 
@@ -115,23 +120,25 @@ func TestTranslatedByManyReaders(t *testing.T) {
 	for g := range 8 {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(7, uint64(g)))
-			dst := make([]uint64, 900)
+			const rows = 900
+			dst := make([]byte, 8*rows)
 			from := 0
 			for range 60 {
-				if from+len(dst) > len(src.values) || rng.IntN(5) == 0 {
-					from = rng.IntN(len(src.values) - len(dst))
+				if from+rows > len(src.values) || rng.IntN(5) == 0 {
+					from = rng.IntN(len(src.values) - rows)
 				}
 				if err := x.fill(t.Context(), uint64(from), dst); err != nil {
 					t.Error(err)
 					return
 				}
-				for i, v := range dst {
+				for i := range rows {
+					v := binary.LittleEndian.Uint64(dst[8*i:])
 					if want := shiftedWant(from+i, src.values[from+i]); v != want {
 						t.Errorf("row %d: %x, want %x", from+i, v, want)
 						return
 					}
 				}
-				from += len(dst)
+				from += rows
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/lancefile"
 )
 
@@ -98,7 +99,7 @@ func (b *fmFile) places() []string { return []string{"metadata " + fmKey} }
 func (b *fmFile) count() uint64 { return b.n }
 
 // read implements numbered.
-func (b *fmFile) read(ctx context.Context, from uint64, dst []uint64) error {
+func (b *fmFile) read(ctx context.Context, from uint64, dst []fri.RowAddr) error {
 	digits := make([]byte, fmWidth*len(dst))
 	if err := b.file.ReadGlobal(ctx, 0, digits, b.off+fmWidth*from); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (b *fmFile) read(ctx context.Context, from uint64, dst []uint64) error {
 			return fault.New("indexfile.Read", fmt.Sprintf("@%d", start+b.off+fmWidth*(from+uint64(i))), fault.Corrupt,
 				"%s has %q for address %d, which is not %d lower-case hex digits", fmKey, d, from+uint64(i), fmWidth)
 		}
-		dst[i] = binary.LittleEndian.Uint64(v[:])
+		dst[i] = fri.RowAddr(binary.LittleEndian.Uint64(v[:]))
 	}
 	return nil
 }

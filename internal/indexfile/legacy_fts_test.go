@@ -40,12 +40,12 @@ func oldFTS(tb testing.TB, visit func(w *world, ix *dataset.Index, s *Segment)) 
 func readPostings(tb testing.TB, f *File) (all []posting) {
 	tb.Helper()
 	p := f.body.(*postingsFile)
-	ids, frequencies := make([]uint64, f.Rows), make([]uint32, f.Rows)
+	ids, frequencies := make([]fri.RowAddr, f.Rows), make([]uint32, f.Rows)
 	noError(tb, p.read(tb.Context(), 0, ids))
 	_, err := p.frequencies.Read(tb.Context(), 0, frequencies, nil)
 	noError(tb, err)
 	for i := range ids {
-		all = append(all, posting{addr: ids[i], frequency: frequencies[i]})
+		all = append(all, posting{addr: uint64(ids[i]), frequency: frequencies[i]})
 	}
 	if p.positions != nil {
 		a, err := p.readPositions(tb.Context(), 0, f.Rows)
@@ -63,7 +63,7 @@ func wantPostings(tb testing.TB, r Resolver, starts []uint64, in []posting) []po
 	out := slices.Clone(in)
 	var addrs []fri.RowAddr
 	for _, p := range in {
-		addrs = append(addrs, toAddr(p.addr))
+		addrs = append(addrs, fri.RowAddr(p.addr))
 	}
 	a := answersFor(tb, r, addrs)
 	for i := range out {
@@ -98,7 +98,7 @@ func checkPostings(t *testing.T, s *Segment, r Resolver, o Options) (gone, moved
 			t.Fatalf("row %d: got %v of frequency %x at %v, want %v of frequency %x at %v",
 				i, fri.RowAddr(p.addr), p.frequency, p.positions, fri.RowAddr(want[i].addr), want[i].frequency, want[i].positions)
 		}
-		if toAddr(p.addr).Frag() == PlaceholderFragment {
+		if fri.RowAddr(p.addr).Frag() == PlaceholderFragment {
 			gone++
 		} else if p.frequency != stored[i].frequency || !bytes.Equal(p.positions, stored[i].positions) {
 			moved++
@@ -128,8 +128,8 @@ func TestRealPostings(t *testing.T) {
 		}
 		rows, addrs := everyAddress(t, f)
 		for i, p := range readPostings(t, f) {
-			if addrs[i] != toAddr(p.addr) || rows[i] != uint64(i) {
-				t.Fatalf("row %d: listed %v as row %d, want %v", i, addrs[i], rows[i], toAddr(p.addr))
+			if addrs[i] != fri.RowAddr(p.addr) || rows[i] != uint64(i) {
+				t.Fatalf("row %d: listed %v as row %d, want %v", i, addrs[i], rows[i], fri.RowAddr(p.addr))
 			}
 		}
 		stored := make([]byte, f.raw.Size())

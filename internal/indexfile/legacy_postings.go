@@ -27,8 +27,7 @@ type postingsWriter struct {
 	columns [3]*lancefile.ArrayWriter // row addresses, frequencies and, if there are any, positions
 	changed bool                      // some row has another address than before
 
-	first       uint64 // row of the batch
-	stored      []uint64
+	first       uint64        // row of the batch
 	addrs       []fri.RowAddr // as stored
 	now         []uint64
 	frequencies []uint32
@@ -79,13 +78,13 @@ func (w *postingsWriter) all(ctx context.Context, starts []uint64) error {
 func (w *postingsWriter) load(ctx context.Context, from, to uint64) (err error) {
 	n := int(to - from)
 	w.first, w.positions = from, nil
-	w.stored = slices.Grow(w.stored[:0], n)[:n]
+	w.addrs = slices.Grow(w.addrs[:0], n)[:n]
 	w.now = slices.Grow(w.now[:0], n)[:n]
 	w.frequencies = slices.Grow(w.frequencies[:0], n)[:n]
 	if n == 0 {
 		return ctx.Err()
 	}
-	if err := w.file.read(ctx, from, w.stored); err != nil {
+	if err := w.file.read(ctx, from, w.addrs); err != nil {
 		return err
 	}
 	if _, err := w.file.frequencies.Read(ctx, from, w.frequencies, nil); err != nil {
@@ -96,10 +95,6 @@ func (w *postingsWriter) load(ctx context.Context, from, to uint64) (err error) 
 			return err
 		}
 	}
-	w.addrs = w.addrs[:0]
-	for _, v := range w.stored {
-		w.addrs = append(w.addrs, toAddr(v))
-	}
 	w.answers.Grow(n)
 	if err := w.r.Resolve(ctx, w.addrs, &w.answers); err != nil {
 		return err
@@ -109,7 +104,7 @@ func (w *postingsWriter) load(ctx context.Context, from, to uint64) (err error) 
 		if w.answers.Keep(i) {
 			w.now[i] = uint64(w.answers.New[i])
 		}
-		w.changed = w.changed || w.now[i] != w.stored[i]
+		w.changed = w.changed || w.now[i] != uint64(w.addrs[i])
 	}
 	return nil
 }
@@ -162,7 +157,7 @@ func (w *postingsWriter) long(ctx context.Context, from, to uint64) error {
 		w.sort(0, n)
 		for _, i := range w.order {
 			runs := &kept
-			if toAddr(w.now[i]).Frag() == PlaceholderFragment {
+			if fri.RowAddr(w.now[i]).Frag() == PlaceholderFragment {
 				runs = &gone
 			}
 			if err := runs.add(w.at(i)); err != nil {

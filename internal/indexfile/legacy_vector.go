@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/fri"
 	"github.com/frifs/frifs/internal/lancefile"
 )
 
@@ -247,7 +248,7 @@ func (b *legacyVectors) places() []string { return []string{"partitions"} }
 func (b *legacyVectors) count() uint64 { return b.starts[len(b.starts)-1] }
 
 // read implements numbered.
-func (b *legacyVectors) read(ctx context.Context, from uint64, dst []uint64) error {
+func (b *legacyVectors) read(ctx context.Context, from uint64, dst []fri.RowAddr) error {
 	var buf []byte
 	for k := b.part(from); len(dst) > 0; k++ {
 		row := from - b.starts[k]
@@ -257,7 +258,7 @@ func (b *legacyVectors) read(ctx context.Context, from uint64, dst []uint64) err
 			return err
 		}
 		for i := range n {
-			dst[i] = binary.LittleEndian.Uint64(buf[8*i:])
+			dst[i] = fri.RowAddr(binary.LittleEndian.Uint64(buf[8*i:]))
 		}
 		from += uint64(n)
 		dst = dst[n:]
