@@ -87,7 +87,7 @@ func (e presentError) Unwrap() error { return e.error }
 // entry for the kernel to keep.
 func (d *dirInode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*gofs.Inode, syscall.Errno) {
 	if isJunk(name) {
-		out.SetEntryTimeout(longTimeout)
+		out.SetEntryTimeout(d.m.opt.EntryTimeout)
 		return nil, syscall.ENOENT
 	}
 	if len(name) > 255 {
@@ -129,10 +129,7 @@ func (d *dirInode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 	if err != nil {
 		var present presentError
 		if fault.KindOf(err) == fault.NotFound && !errors.As(err, &present) {
-			out.SetEntryTimeout(longTimeout)
-			if volatile {
-				out.SetEntryTimeout(m.opt.VolatileTimeout)
-			}
+			out.SetEntryTimeout(m.opt.entryTimeout(volatile))
 		}
 		return nil, errno(err)
 	}

@@ -84,15 +84,8 @@ func (i *inode) Getattr(ctx context.Context, _ gofs.FileHandle, out *fuse.AttrOu
 		return errno(err)
 	}
 	i.m.fillAttr(&out.Attr, a)
-	out.SetTimeout(i.attrTimeout())
+	out.SetTimeout(i.m.opt.attrTimeout(!i.stable))
 	return 0
-}
-
-func (i *inode) attrTimeout() time.Duration {
-	if i.stable {
-		return longTimeout
-	}
-	return i.m.opt.VolatileTimeout
 }
 
 // Statfs implements statfs.
@@ -144,14 +137,8 @@ func (m *mount) fillAttr(out *fuse.Attr, a nodes.Attr) {
 // fillEntry fills a lookup's answer.
 func (m *mount) fillEntry(out *fuse.EntryOut, a nodes.Attr, volatileName, stable bool) {
 	m.fillAttr(&out.Attr, a)
-	out.SetEntryTimeout(longTimeout)
-	if volatileName {
-		out.SetEntryTimeout(m.opt.VolatileTimeout)
-	}
-	out.SetAttrTimeout(longTimeout)
-	if !stable {
-		out.SetAttrTimeout(m.opt.VolatileTimeout)
-	}
+	out.SetEntryTimeout(m.opt.entryTimeout(volatileName))
+	out.SetAttrTimeout(m.opt.attrTimeout(!stable))
 }
 
 // child makes the inode for one name of a directory. node may be nil where only a listing's attributes are known.

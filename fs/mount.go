@@ -183,7 +183,7 @@ func Mount(ctx context.Context, root nodes.Dir, mountpoint string, opt Options) 
 	fs, err := fuse.NewServer(raw, abs, mo)
 	if err != nil {
 		cancel()
-		return nil, fault.New(op, abs, fault.Denied, "the kernel or fusermount3 refused the mount: %w", err)
+		return nil, refused(abs, err)
 	}
 	m.backing.server = fs
 	s := &Server{

@@ -90,17 +90,11 @@ func checkMountpoint(abs string, opt Options) (string, error) {
 		return "", fault.New(op, real, fault.Invalid,
 			"frifs is already mounted here (%s); unmount it first with: frifs umount %s", e.source, shellQuote(real))
 	}
-	if opt.SourceDir != "" {
-		src, err := filepath.EvalSymlinks(opt.SourceDir)
-		if err != nil {
-			src = filepath.Clean(opt.SourceDir)
-		}
-		switch {
-		case within(real, src):
-			return "", fault.New(op, real, fault.Invalid, "the mountpoint lies inside the dataset %s; choose a directory outside it", src)
-		case within(src, real):
-			return "", fault.New(op, real, fault.Invalid, "the dataset %s lies inside the mountpoint and would be hidden by it; choose another directory", src)
-		}
+	if err := checkOverlap(real, opt.SourceDir); err != nil {
+		return "", err
+	}
+	if err := checkMayMountOn(real, fi, os.Geteuid()); err != nil {
+		return "", err
 	}
 	if opt.AllowNonEmpty {
 		return real, nil
@@ -119,6 +113,52 @@ func checkMountpoint(abs string, opt Options) (string, error) {
 			"the mountpoint is not empty (it holds %q); choose an empty directory, or hide its files with --allow-non-empty", names[0])
 	}
 	return real, nil
+}
+
+// checkOverlap refuses a mountpoint that lies inside the dataset at src ("" for none), or has it inside: by their paths, and
+// by what lies at them, since a directory may be bound to several places.
+func checkOverlap(real, src string) error {
+	const op = "fs.CheckMountpoint"
+	if src == "" {
+		return nil
+	}
+	if resolved, err := filepath.EvalSymlinks(src); err == nil {
+		src = resolved
+	}
+	src = filepath.Clean(src)
+	at, from := place(real), place(src)
+	switch {
+	case within(real, src) || within(at, from):
+		return fault.New(op, real, fault.Invalid, "the mountpoint lies inside the dataset %s; choose a directory outside it", src)
+	case within(src, real) || within(from, at):
+		return fault.New(op, real, fault.Invalid, "the dataset %s lies inside the mountpoint and would be hidden by it; choose another directory", src)
+	}
+	return nil
+}
+
+// checkMayMountOn refuses what fusermount3 refuses a user who is not root, in words that say what to do.
+func checkMayMountOn(real string, fi os.FileInfo, uid int) error {
+	const op = "fs.CheckMountpoint"
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	switch {
+	case uid == 0 || !ok:
+		return nil
+	case fi.Mode()&os.ModeSticky != 0 && int(st.Uid) != uid:
+		return fault.New(op, real, fault.Denied, "the mountpoint belongs to another user and others share it (sticky bit); only root may mount there: choose a directory of yours")
+	case !canWrite(real):
+		return fault.New(op, real, fault.Denied, "you may not write to the mountpoint, and only root may mount over what it may not write to: choose a directory of yours")
+	}
+	return nil
+}
+
+// refused is the error of a mount that the kernel or fusermount3 did not make. What fusermount3 has to say it writes to
+// stderr itself.
+func refused(abs string, err error) error {
+	text := strings.TrimSpace(err.Error())
+	if strings.HasPrefix(text, "fusermount exited") {
+		return fault.New("fs.Mount", abs, fault.Denied, "fusermount3 refused the mount; its own message says why")
+	}
+	return fault.New("fs.Mount", abs, fault.Denied, "the kernel refused the mount: %s; see what this machine lacks with: frifs doctor", text)
 }
 
 // within reports whether path is dir or lies below it; both are absolute and clean.

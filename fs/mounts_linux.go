@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 // mountEntry is one line of the mount table.
 type mountEntry struct {
 	dev    string // "major:minor"
+	root   string // what of that filesystem is mounted
 	path   string
 	fstype string
 	source string
@@ -27,11 +29,42 @@ func mountAt(path string) (mountEntry, bool) {
 		return mountEntry{}, false
 	}
 	defer f.Close()
-	return findMount(f, path)
+	return findMount(f, func(at string) bool { return at == path })
 }
 
-// findMount scans a mount table in the format of /proc/self/mountinfo.
-func findMount(r io.Reader, path string) (found mountEntry, ok bool) {
+// place names what lies at path, which is absolute, by its filesystem and its path in it: the same wherever that is bound to.
+// A path that cannot be placed stands for itself. Only the mount table is read.
+func place(path string) string {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return path
+	}
+	defer f.Close()
+	return placeIn(f, path)
+}
+
+// placeIn is place for a mount table in the format of /proc/self/mountinfo: the deepest mount above path counts, and of
+// several at one path the last.
+func placeIn(table io.Reader, path string) string {
+	deepest := ""
+	e, ok := findMount(table, func(at string) bool {
+		if !within(path, at) || len(at) < len(deepest) {
+			return false
+		}
+		deepest = at
+		return true
+	})
+	if !ok {
+		return path
+	}
+	return e.dev + ":" + filepath.Join(e.root, strings.TrimPrefix(path, e.path))
+}
+
+// canWrite reports whether this process may make files in the directory.
+func canWrite(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
+
+// findMount scans a mount table in the format of /proc/self/mountinfo for the last mountpoint that is meant.
+func findMount(r io.Reader, is func(mountpoint string) bool) (found mountEntry, ok bool) {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, 1<<20)
 	for sc.Scan() {
@@ -40,8 +73,8 @@ func findMount(r io.Reader, path string) (found mountEntry, ok bool) {
 		if !sep || len(left) < 5 || len(right) < 2 {
 			continue
 		}
-		if p := unescapeMount(left[4]); p == path {
-			found, ok = mountEntry{dev: left[2], path: p, fstype: right[0], source: unescapeMount(right[1])}, true
+		if p := unescapeMount(left[4]); is(p) {
+			found, ok = mountEntry{dev: left[2], root: unescapeMount(left[3]), path: p, fstype: right[0], source: unescapeMount(right[1])}, true
 		}
 	}
 	return found, ok

@@ -42,6 +42,9 @@ type Options struct {
 	RememberFor time.Duration
 	// VolatileTimeout is how long the kernel may keep a name of a volatile directory, present or absent (1 s).
 	VolatileTimeout time.Duration
+	// EntryTimeout and AttrTimeout are how long the kernel may keep names, and attributes, that can only ever mean one
+	// thing (24 h); negative: not at all. Shorter ones shorten VolatileTimeout for names, and for attributes, too.
+	EntryTimeout, AttrTimeout time.Duration
 
 	// InodeLimit bounds the inodes that the kernel may keep (100,000); the least recently looked up are evicted.
 	InodeLimit int
@@ -104,6 +107,12 @@ func (o Options) withDefaults() Options {
 	def(&o.InterruptGrace, time.Second)
 	def(&o.RememberFor, 2*time.Second)
 	def(&o.VolatileTimeout, time.Second)
+	for _, d := range []*time.Duration{&o.EntryTimeout, &o.AttrTimeout} {
+		if *d == 0 {
+			*d = longTimeout
+		}
+		*d = max(*d, 0)
+	}
 	if o.InodeLimit <= 0 {
 		o.InodeLimit = 100_000
 	}
@@ -124,3 +133,19 @@ func (o Options) withDefaults() Options {
 
 // longTimeout is the life of names and attributes that can only ever mean one thing.
 const longTimeout = 24 * time.Hour
+
+// entryTimeout is how long the kernel may keep a name that may come to mean something else, or never does.
+func (o Options) entryTimeout(volatile bool) time.Duration {
+	if volatile {
+		return min(o.VolatileTimeout, o.EntryTimeout)
+	}
+	return o.EntryTimeout
+}
+
+// attrTimeout is entryTimeout for attributes.
+func (o Options) attrTimeout(volatile bool) time.Duration {
+	if volatile {
+		return min(o.VolatileTimeout, o.AttrTimeout)
+	}
+	return o.AttrTimeout
+}

@@ -3,6 +3,7 @@ package fs
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -186,6 +187,25 @@ func TestKernelIno(t *testing.T) {
 	for _, ino := range []uint64{0, 1, 2, 1 << 63, 1<<63 + 1, ^uint64(0), 12345} {
 		if got := kernelIno(ino); got < 2 || got >= 1<<63 {
 			t.Errorf("kernelIno(%d) = %d", ino, got)
+		}
+	}
+}
+
+func TestHowLongTheKernelKeepsNames(t *testing.T) {
+	const day, second = 24 * time.Hour, time.Second
+	for _, tc := range []struct {
+		opt                                    Options
+		entry, volatileEntry, attr, volatileAt time.Duration
+	}{
+		{Options{}, day, second, day, second},
+		{Options{EntryTimeout: time.Hour, AttrTimeout: time.Minute}, time.Hour, second, time.Minute, second},
+		{Options{EntryTimeout: time.Millisecond}, time.Millisecond, time.Millisecond, day, second},
+		{Options{AttrTimeout: -1, VolatileTimeout: time.Hour}, day, time.Hour, 0, 0},
+	} {
+		o := tc.opt.withDefaults()
+		got := []time.Duration{o.entryTimeout(false), o.entryTimeout(true), o.attrTimeout(false), o.attrTimeout(true)}
+		if want := []time.Duration{tc.entry, tc.volatileEntry, tc.attr, tc.volatileAt}; !slices.Equal(got, want) {
+			t.Errorf("%+v: got %v, want %v", tc.opt, got, want)
 		}
 	}
 }

@@ -41,6 +41,8 @@ type mountFlags struct {
 	opt    fs.Options
 
 	readAhead         sizeValue
+	entryTimeout      time.Duration // 0: the kernel keeps nothing
+	attrTimeout       time.Duration
 	uid, gid          idValue
 	fileMode, dirMode modeValue
 	options           []string
@@ -70,8 +72,8 @@ func newMountCmd() *cobra.Command {
 			if err := m.apply(cmd, m.options); err != nil {
 				return err
 			}
-			if m.readyTimeout <= 0 {
-				return usagef("--ready-timeout: %v is not positive", m.readyTimeout)
+			if err := m.checkNumbers(); err != nil {
+				return err
 			}
 			m.waiting = inheritedReadiness()
 			if m.daemon && m.waiting == nil {
@@ -101,6 +103,8 @@ func newMountCmd() *cobra.Command {
 	f.Var(&m.dirMode, "dir-mode", "permissions of all directories, such as 0550 (default: 0555, below remapped.lance 0755)")
 	f.BoolVar(&m.opt.AllowNonEmpty, "allow-non-empty", false, "mount over a directory that holds files; they are hidden meanwhile")
 	f.BoolVar(&m.opt.Force, "force", false, "clear a stale mount at MOUNTPOINT first")
+	f.DurationVar(&m.entryTimeout, "entry-timeout", 24*time.Hour, "how long the kernel keeps names; those that may change at most 1s; 0s: not at all")
+	f.DurationVar(&m.attrTimeout, "attr-timeout", 24*time.Hour, "the same for attributes of files and directories")
 	f.IntVar(&m.opt.InodeLimit, "inode-limit", 100_000, "inodes that the kernel may keep; the least recently used go")
 	f.Var(&m.readAhead, "max-read-ahead", "how far the kernel reads ahead; above 128KiB only root can set it")
 	f.BoolVar(&m.opt.NoPassthrough, "no-passthrough", false, "never let the kernel read local data files by itself (Linux 6.9, root)")
@@ -108,6 +112,21 @@ func newMountCmd() *cobra.Command {
 	f.StringVar(&m.accessLog, "access-log", "", "append a line of JSON for each read to `FILE`; the kernel reads no file by itself then")
 	f.BoolVar(&m.opt.DebugFUSE, "debug-fuse", false, "print every request of the kernel and its answer to stderr")
 	return cmd
+}
+
+// checkNumbers finds numbers that make no sense, before anything is started.
+func (m *mountFlags) checkNumbers() error {
+	switch {
+	case m.readyTimeout <= 0:
+		return usagef("--ready-timeout: %v is not positive", m.readyTimeout)
+	case m.entryTimeout < 0:
+		return usagef("--entry-timeout: %v is negative", m.entryTimeout)
+	case m.attrTimeout < 0:
+		return usagef("--attr-timeout: %v is negative", m.attrTimeout)
+	case m.opt.InodeLimit <= 0:
+		return usagef("--inode-limit: %d is not positive", m.opt.InodeLimit)
+	}
+	return nil
 }
 
 // run mounts and serves in this process.
@@ -121,6 +140,12 @@ func (m *mountFlags) run(cmd *cobra.Command, uri, mountpoint string) error {
 	opt := m.opt
 	opt.Logger = log
 	opt.MaxReadAhead = int(m.readAhead)
+	opt.EntryTimeout, opt.AttrTimeout = m.entryTimeout, m.attrTimeout
+	for _, d := range []*time.Duration{&opt.EntryTimeout, &opt.AttrTimeout} {
+		if *d == 0 {
+			*d = -1 // 0 would be the default
+		}
+	}
 	opt.UID, opt.GID = m.uid.id, m.gid.id
 	opt.FileMode, opt.DirMode = uint32(m.fileMode), uint32(m.dirMode)
 	if m.accessLog != "" {
