@@ -24,6 +24,7 @@ type runner struct {
 	abandoned atomic.Int64 // workers whose request has been answered without them
 	stalls    atomic.Int64 // requests answered without their worker because of the time
 	dumped    atomic.Int64 // when stacks were last looked at, in Unix nanoseconds
+	marks     marks
 }
 
 // run calls work in a goroutine of its own with a context that ends after limit, and returns work's error. When the
@@ -44,12 +45,11 @@ func (r *runner) run(caller context.Context, op string, where func() string, lim
 		returned
 	)
 	var state atomic.Int32
-	var worker atomic.Uint64 // its goroutine
 	done := make(chan error, 1)
 	r.running.Add(1)
-	go func() {
+	worker := r.marks.get()
+	go worker.run(func() {
 		var werr error
-		worker.Store(goroutineID())
 		defer func() {
 			if v := recover(); v != nil {
 				stack := debug.Stack()
@@ -60,10 +60,11 @@ func (r *runner) run(caller context.Context, op string, where func() string, lim
 			if state.Swap(returned) == left {
 				r.abandoned.Add(-1)
 			}
+			r.marks.put(worker)
 			done <- werr
 		}()
 		werr = work(ctx)
-	}()
+	})
 
 	leave := func(kind fault.Kind, why string) (bool, error) {
 		cancel()
@@ -83,7 +84,7 @@ func (r *runner) run(caller context.Context, op string, where func() string, lim
 				return true, fault.New("fs."+op, "", kind, "%s", why)
 			}
 			if kind == fault.TimedOut {
-				r.stalled(op, where, limit, worker.Load())
+				r.stalled(op, where, limit, worker)
 			}
 			return false, fault.New("fs."+op, "", kind, "%s", why)
 		}

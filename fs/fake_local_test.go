@@ -13,8 +13,8 @@ import (
 	"github.com/frifs/frifs/nodes"
 )
 
-// localEnv names a directory whose files the fake tree shows under local/, each by name: as what the tree knows the
-// place of ("file-…"), or only its open handle ("handle-…").
+// localEnv names a directory whose files the fake tree shows under local/, each by name: as files of this machine
+// ("file-…"), or as bytes that come from nowhere ("bytes-…").
 const localEnv = "FRIFS_FS_TEST_LOCAL"
 
 // localFile is a file of this machine; opening it checks that it is as it was when the tree was made.
@@ -25,22 +25,19 @@ type localFile struct {
 	reads *atomic.Int64
 }
 
-type placedFile struct{ *localFile }
+// openFile is one whose open handle says that it is a file of this machine.
+type openFile struct{ *localFile }
 
-func (f placedFile) LocalPath(context.Context) (string, int64, bool) { return f.disk, 0, true }
+type openHandle struct{ localHandle }
 
-type placedHandle struct{ localHandle }
+func (h openHandle) Fd() (int, bool) { return int(h.file.Fd()), true }
 
-func (h placedHandle) LocalPath(context.Context) (string, int64, bool) { return h.f.disk, 0, true }
-
-type handleFile struct{ *localFile }
-
-func (f handleFile) Open(ctx context.Context) (nodes.Handle, error) {
+func (f openFile) Open(ctx context.Context) (nodes.Handle, error) {
 	h, err := f.localFile.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return placedHandle{h.(localHandle)}, nil
+	return openHandle{h.(localHandle)}, nil
 }
 
 type localHandle struct {
@@ -84,10 +81,10 @@ func addLocalFiles(d *fakeDir, dir string, reads *atomic.Int64) {
 			panic(err)
 		}
 		f := &localFile{fakeFile{path: "local/" + e.Name(), class: nodes.C1, size: info.Size()}, disk, info, reads}
-		if strings.HasPrefix(e.Name(), "handle-") {
-			d.add(handleFile{f}, e.Name())
+		if strings.HasPrefix(e.Name(), "bytes-") {
+			d.add(f, e.Name())
 		} else {
-			d.add(placedFile{f}, e.Name())
+			d.add(openFile{f}, e.Name())
 		}
 	}
 }

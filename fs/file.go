@@ -73,28 +73,25 @@ func (f *fileInode) Open(ctx context.Context, flags uint32) (gofs.FileHandle, ui
 		if err != nil {
 			return err
 		}
-		h, local, err := f.openBoth(ctx, file, a.Size)
+		h, err := file.Open(ctx)
 		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			// The request is over: nobody will close the handle.
-			local.close()
-			_ = h.Close()
-			return fault.Wrap("fs.open", "", ctx.Err())
+		fd, err := f.decide(f.descriptor(h, a.Size))
+		if err == nil && ctx.Err() != nil {
+			err = fault.Wrap("fs.open", "", ctx.Err()) // the request is over: nobody will close the handle
 		}
-		fh = &fileHandle{f: f, h: h, size: a.Size, local: local}
+		if err != nil {
+			_ = h.Close()
+			return err
+		}
+		fh = &fileHandle{f: f, h: h, size: a.Size, fd: fd}
 		return nil
 	})
-	if err == nil {
-		if fh.local, err = f.decide(fh.local); err != nil {
-			_ = fh.h.Close()
-		}
-	}
 	if err != nil {
 		return nil, 0, errno(err)
 	}
-	if fh.local != nil {
+	if fh.fd != none {
 		f.m.backing.passed.Add(1)
 	}
 	return fh, fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_NOFLUSH, 0
@@ -102,10 +99,10 @@ func (f *fileInode) Open(ctx context.Context, flags uint32) (gofs.FileHandle, ui
 
 // fileHandle is an open file; concurrent reads are the rule.
 type fileHandle struct {
-	f     *fileInode
-	h     nodes.Handle
-	size  int64
-	local *localOpen // what the kernel reads by itself; nil where reads come here
+	f    *fileInode
+	h    nodes.Handle
+	size int64
+	fd   int // what the kernel reads by itself, a descriptor of h; none where reads come here
 }
 
 var (
@@ -184,7 +181,6 @@ func (h *fileHandle) read(ctx context.Context, want int, off int64) (*buffer, er
 
 // Release closes the handle.
 func (h *fileHandle) Release(context.Context) syscall.Errno {
-	h.local.close()
 	if err := h.h.Close(); err != nil {
 		h.f.m.opt.Logger.Debug("close failed", "path", h.f.path(), "error", err)
 	}

@@ -1,7 +1,6 @@
 package fs
 
 import (
-	"os"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -27,13 +26,18 @@ const (
 	bcachefsMagic = 0xca451a4e
 )
 
-// onLocalDisk reports whether reads of the file end without anyone's help: it lies on a filesystem of this machine.
-func onLocalDisk(f *os.File) bool {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
+// wholeLocalFile reports whether fd is a regular file of size bytes, reads of which end without anyone's help: it lies on
+// a filesystem of this machine.
+func wholeLocalFile(fd int, size int64) bool {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size != size {
 		return false
 	}
-	switch uint32(st.Type) { // its width differs between architectures
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return false
+	}
+	switch uint32(fs.Type) { // its width differs between architectures
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC,
 		unix.OVERLAYFS_SUPER_MAGIC, unix.SQUASHFS_MAGIC, zfsMagic, bcachefsMagic:
 		return true

@@ -48,11 +48,11 @@ func TestLocalFilesArePassedThrough(t *testing.T) {
 		{"switched off", "FRIFS_FS_TEST_NOPASS=1", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			dir := localDir(t, map[string]int64{"file-a": size, "handle-b": size, "file-empty": 0, "file-small": 5})
+			dir := localDir(t, map[string]int64{"file-a": size, "file-b": size, "file-empty": 0, "file-small": 5})
 			s := start(t, localEnv+"="+dir, tc.env)
 			want := make([]byte, size)
 			fill(want, 0)
-			for _, name := range []string{"local/file-a", "local/handle-b"} {
+			for _, name := range []string{"local/file-a", "local/file-b"} {
 				checkLocal(t, s.path(name), want)
 			}
 			if b, err := os.ReadFile(s.path("local/file-small")); err != nil || !bytes.Equal(b, want[:5]) {
@@ -119,7 +119,7 @@ func checkLocal(t *testing.T, path string, want []byte) {
 func TestReplacedLocalFilesAreStale(t *testing.T) {
 	passthroughHere(t)
 	const size = 1 << 20
-	dir := localDir(t, map[string]int64{"file-replaced": size, "handle-replaced": size, "file-shorter": size, "file-gone": size})
+	dir := localDir(t, map[string]int64{"file-replaced": size, "bytes-replaced": size, "file-shorter": size, "file-gone": size})
 	s := start(t, localEnv+"="+dir)
 	want := make([]byte, size)
 	fill(want, 0)
@@ -132,8 +132,8 @@ func TestReplacedLocalFilesAreStale(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(string){
-		"file-replaced":   replace,
-		"handle-replaced": replace,
+		"file-replaced":  replace,
+		"bytes-replaced": replace,
 		"file-shorter": func(name string) {
 			if err := os.Truncate(filepath.Join(dir, name), 10); err != nil {
 				t.Fatal(err)

@@ -2,10 +2,8 @@
 
 package fs
 
-import "os"
-
-// onLocalDisk reports that nothing can be passed through: only Linux can.
-func onLocalDisk(*os.File) bool { return false }
+// wholeLocalFile reports that nothing can be passed through: only Linux can.
+func wholeLocalFile(int, int64) bool { return false }
 
 // accepts reports that the kernel does not.
 func (b *backing) accepts(int) bool { return false }

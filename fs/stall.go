@@ -1,9 +1,14 @@
 package fs
 
 import (
+	"bufio"
 	"bytes"
-	"runtime"
+	"context"
+	"runtime/pprof"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,13 +21,11 @@ type stall struct {
 	stack string // of the goroutine that does the work
 }
 
-const (
-	stackPause = time.Second // between two looks at all goroutines, which stop the process for a moment
-	maxStacks  = 16 << 20    // bytes of stacks that are looked through
-)
+// stackPause is the time between two looks at all goroutines, which stop the process for a moment.
+const stackPause = time.Second
 
 // stalled counts a stall and reports it with the stack of its worker.
-func (r *runner) stalled(op string, where func() string, limit time.Duration, worker uint64) {
+func (r *runner) stalled(op string, where func() string, limit time.Duration, worker *mark) {
 	r.stalls.Add(1)
 	if r.onStall == nil {
 		return
@@ -30,46 +33,90 @@ func (r *runner) stalled(op string, where func() string, limit time.Duration, wo
 	s := stall{op: op, path: where(), limit: limit, stack: "left out: another was taken less than a second before"}
 	now, last := time.Now().UnixNano(), r.dumped.Load()
 	if now-last >= int64(stackPause) && r.dumped.CompareAndSwap(last, now) {
-		s.stack = stackOf(worker)
+		s.stack = worker.stack()
 	}
 	r.onStall(s)
 }
 
-// goroutineID is the number of the running goroutine, as stacks show it.
-func goroutineID() uint64 {
-	var buf [64]byte
-	return headID(buf[:runtime.Stack(buf[:], false)])
+// markLabel is the profiler's label that tells workers apart.
+const markLabel = "frifs-worker"
+
+// mark tells one worker at a time from all other goroutines, so that its stack can be found when it is wanted. Setting it
+// costs next to nothing: workers come by the thousand, and hardly one of them stalls.
+type mark struct {
+	value  string
+	labels context.Context
 }
 
-// headID reads the number in "goroutine 17 [running]:"; 0 where it is something else.
-func headID(head []byte) uint64 {
-	head, ok := bytes.CutPrefix(head, []byte("goroutine "))
-	if !ok {
-		return 0
-	}
-	num, _, _ := bytes.Cut(head, []byte(" "))
-	id, err := strconv.ParseUint(string(num), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return id
+// marks are the marks that no worker has.
+type marks struct {
+	free sync.Pool
+	last atomic.Int64
 }
 
-// stackOf returns the stack of a goroutine.
-func stackOf(id uint64) string {
-	for size := 64 << 10; size <= maxStacks; size *= 4 {
-		buf := make([]byte, size)
-		n := runtime.Stack(buf, true)
-		for _, g := range bytes.Split(buf[:n], []byte("\n\n")) {
-			if headID(g) == id {
-				if n < size || !bytes.HasSuffix(buf[:n], g) {
-					return string(g)
-				}
+func (m *marks) get() *mark {
+	if k, ok := m.free.Get().(*mark); ok {
+		return k
+	}
+	k := &mark{value: strconv.FormatInt(m.last.Add(1), 10)}
+	k.labels = pprof.WithLabels(context.Background(), pprof.Labels(markLabel, k.value))
+	return k
+}
+
+// put takes the mark of a worker that is at its end. Goroutines that it has started keep the label.
+func (m *marks) put(k *mark) { m.free.Put(k) }
+
+// run is the first function of each worker.
+func (k *mark) run(work func()) {
+	pprof.SetGoroutineLabels(k.labels)
+	work()
+}
+
+// stack returns the stack of the worker, the innermost function first.
+func (k *mark) stack() string {
+	var all bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+		return "not found: " + err.Error()
+	}
+	return stackOf(&all, k.value)
+}
+
+// stackOf finds the worker with a mark in a profile of goroutines, as package pprof writes it in text: for each stack a
+// line of numbers, then "# labels: {...}" where there are any, then "#", address, function and place of each call. It
+// gives the calls in the form of other stacks.
+func stackOf(profile *bytes.Buffer, mark string) string {
+	const first = ".(*mark).run+"
+	want := "# labels: {" + strconv.Quote(markLabel) + ":" + strconv.Quote(mark)
+	var calls []string
+	marked, worker := false, false
+	lines := bufio.NewScanner(profile)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case strings.HasPrefix(line, want+"}"), strings.HasPrefix(line, want+","):
+			marked = true
+		case strings.HasPrefix(line, "#\t") && marked:
+			fields := strings.Split(line, "\t")
+			if len(fields) < 4 {
+				continue
 			}
-		}
-		if n < size {
-			return "none: the work has ended meanwhile"
+			function := strings.TrimRight(fields[2], " ")
+			calls = append(calls, function+"\n\t"+strings.TrimSpace(strings.Join(fields[3:], " ")))
+			worker = worker || strings.Contains(function, first)
+		case !strings.HasPrefix(line, "#"):
+			if worker {
+				return workerStack(mark, calls)
+			}
+			calls, marked = nil, false
 		}
 	}
-	return "not found among too many goroutines"
+	if worker {
+		return workerStack(mark, calls)
+	}
+	return "none: the work has ended meanwhile"
+}
+
+func workerStack(mark string, calls []string) string {
+	return "goroutine of worker " + mark + ":\n" + strings.Join(calls, "\n")
 }

@@ -50,7 +50,7 @@ func TestStallsAreBounded(t *testing.T) {
 	eventually(t, 5*time.Second, func() error {
 		for _, line := range strings.Split(read(t, logName), "\n") {
 			var l struct{ Level, Msg, Op, Path, Limit, Stack string }
-			if json.Unmarshal([]byte(line), &l) == nil && strings.Contains(l.Stack, "goroutine ") && strings.Contains(l.Stack, "\nos.") {
+			if json.Unmarshal([]byte(line), &l) == nil && strings.Contains(l.Stack, "goroutine ") && strings.Contains(l.Stack, "/internal/store.") {
 				if l.Level != "ERROR" || l.Path == "" || l.Op == "" || l.Limit == "" {
 					t.Errorf("the report is not complete: %s", line)
 				}
