@@ -74,8 +74,13 @@ func (t *Tree) branchDir(r dataset.Ref) *dir {
 
 func (t *Tree) branchURI(name string) string { return t.refsOf().URI() + "/tree/" + name }
 
-// branchTree is the tree of a branch.
+// branchTree is the tree of a branch. A name that stands for the main line is none of a branch: the main line holds the
+// branches, and would hold itself.
 func (t *Tree) branchTree(ctx context.Context, name string) (*Tree, error) {
+	if name == "" || name == dataset.MainBranch {
+		return nil, fault.New("nodes.Branch", t.refsOf().URI(), fault.Corrupt,
+			"a branch cannot have the name %q, which stands for the main line: remove its file below _refs/branches, or its directory below tree/", name)
+	}
 	return t.trees.get(ctx, t.branchURI(name), func(ctx context.Context) (*Tree, int64, error) {
 		ds, err := t.refsOf().OpenBranch(ctx, name)
 		if err != nil {

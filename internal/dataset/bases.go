@@ -21,6 +21,8 @@ type Base struct {
 	DatasetRoot bool    // whether data/, _indices/ and _deletions/ are below it, or the files themselves
 	Moved       bool    // found by its place in the tree of a dataset that was moved, not where it is recorded
 	Store       store.Store
+
+	options string // the query of the place that the user named for it: how its store is opened
 }
 
 // String names the base in messages.
@@ -62,10 +64,11 @@ func (d *Dataset) base(ctx context.Context, m *Manifest, rec *pb.BasePath) (Base
 	id := rec.GetId()
 	b := Base{ID: &id, Name: rec.GetName(), Recorded: rec.GetPath(), DatasetRoot: rec.GetIsDatasetRoot()}
 	path, given := d.opt.Bases[id]
+	to := "" // the place that the user rebased it to
 	if !given {
-		path = d.rebase(rec.GetPath())
-	} else if !store.IsURI(path) {
-		path, _ = filepath.Abs(path)
+		path, to, b.options = d.rebase(rec.GetPath())
+	} else {
+		path, b.options = absolute(path), optionsOf(path)
 	}
 	uri, err := canonical(path)
 	if err != nil {
@@ -75,7 +78,7 @@ func (d *Dataset) base(ctx context.Context, m *Manifest, rec *pb.BasePath) (Base
 	if given { // by the user, who may name any place
 		return d.openBase(ctx, b)
 	}
-	err = d.admit(ctx, m, b)
+	err = d.admit(ctx, m, b, to)
 	if b.DatasetRoot && (err == nil || fault.Is(err, fault.Denied)) {
 		if at, ok := d.moved(ctx, m, b, err == nil); ok {
 			b.URI, b.Moved, err = at, true, nil
@@ -87,10 +90,13 @@ func (d *Dataset) base(ctx context.Context, m *Manifest, rec *pb.BasePath) (Base
 	return d.openBase(ctx, b)
 }
 
-// admit reports whether a base lies where the manifest may lead.
-func (d *Dataset) admit(ctx context.Context, m *Manifest, b Base) error {
+// admit reports whether a base lies where the manifest may lead; rebased is a place that the user named for it, or "".
+func (d *Dataset) admit(ctx context.Context, m *Manifest, b Base, rebased string) error {
 	const op = "dataset.Base"
 	roots := d.allowedRoots()
+	if rebased != "" {
+		roots = append(roots, rebased)
+	}
 	roots = append(roots, realRoots(roots)...)
 	if !withinAny(roots, b.URI) {
 		// The rest of the tree that a branch belongs to.
@@ -178,7 +184,7 @@ func (d *Dataset) isDataset(ctx context.Context, uri string) bool {
 
 func (d *Dataset) openBase(ctx context.Context, b Base) (Base, error) {
 	var err error
-	if b.Store, err = d.storeAt(ctx, b.URI); err != nil {
+	if b.Store, err = d.storeWith(ctx, b.URI, b.options); err != nil {
 		return Base{}, fault.Wrap("dataset.Base", fmt.Sprintf("base %d (%s)", *b.ID, b.URI), err)
 	}
 	return b, nil
@@ -189,12 +195,20 @@ const maxStores = 256
 
 // storeAt opens the store at a canonical uri, which is admitted: once, while the manifests name no more than maxStores.
 func (d *Dataset) storeAt(ctx context.Context, uri string) (store.Store, error) {
+	return d.storeWith(ctx, uri, "")
+}
+
+// storeWith is storeAt with the options that the user gave for the place, as the query of a URI.
+func (d *Dataset) storeWith(ctx context.Context, uri, options string) (store.Store, error) {
 	own, _ := canonical(d.URI())
 	switch rel, inside := below(own, uri); {
 	case inside && rel == "":
 		return d.st, nil
 	case inside:
 		return d.st.Sub(rel), nil
+	}
+	if options != "" {
+		uri += "?" + options
 	}
 	d.mu.Lock()
 	st, ok := d.stores[uri]
@@ -221,18 +235,50 @@ func (d *Dataset) storeAt(ctx context.Context, uri string) (store.Store, error) 
 	return st, nil
 }
 
-// rebase applies Options.Rebase to a recorded path.
-func (d *Dataset) rebase(path string) string {
-	plain := strings.TrimPrefix(path, "file://")
+// rebase applies Options.Rebase to a recorded path, however that and Old are written. to is the canonical New that was
+// applied, "" for none: below it, but nowhere else, the user's word lets the base be. options is the query of New.
+func (d *Dataset) rebase(path string) (now, to, options string) {
+	written := []string{path, strings.TrimPrefix(path, "file://")}
+	if c, err := canonical(path); err == nil {
+		written = append(written, c)
+	}
 	for _, r := range d.opt.Rebase {
-		old := strings.TrimSuffix(r.Old, "/")
-		for _, p := range []string{path, plain} {
-			if rest, ok := strings.CutPrefix(p, old); ok && old != "" && (rest == "" || rest[0] == '/') {
-				return strings.TrimSuffix(r.New, "/") + rest
+		olds := []string{strings.TrimSuffix(r.Old, "/")}
+		if c, err := canonical(r.Old); err == nil {
+			olds = append(olds, c)
+		}
+		to, err := canonical(absolute(r.New))
+		if err != nil {
+			to = r.New
+		}
+		for _, old := range olds {
+			for _, p := range written {
+				if rest, ok := strings.CutPrefix(p, old); ok && old != "" && (rest == "" || rest[0] == '/') {
+					return to + rest, to, optionsOf(r.New)
+				}
 			}
 		}
 	}
-	return path
+	return path, "", ""
+}
+
+// optionsOf is the query of a URI.
+func optionsOf(place string) string {
+	if !store.IsURI(place) {
+		return ""
+	}
+	_, query, _ := strings.Cut(place, "?")
+	return query
+}
+
+// absolute makes a place that the user names absolute, if it is a path of this machine.
+func absolute(place string) string {
+	if !store.IsURI(place) {
+		if abs, err := filepath.Abs(place); err == nil {
+			return abs
+		}
+	}
+	return place
 }
 
 // canonical makes paths and URIs comparable: local files become cleaned absolute paths, others lose credentials,

@@ -95,7 +95,10 @@ func TestBasesStayInTheAllowedRoots(t *testing.T) {
 		{"rebased", "/data/old/s.lance", Options{Rebase: []Rebase{{"/data/old", db}}}, 0, db + "/s.lance"},
 		{"rebased URI", "file:///data/old/s.lance", Options{Rebase: []Rebase{{"/data/old/", db + "/"}}}, 0, db + "/s.lance"},
 		{"rebase of half a name", "/data/older/s.lance", Options{Rebase: []Rebase{{"/data/old", db}}}, fault.Denied, ""},
-		{"rebased to elsewhere", "/data/old/s.lance", Options{Rebase: []Rebase{{"/data/old", far}}}, fault.Denied, ""},
+		{"rebased to elsewhere: the user's word", "/data/old/s.lance", Options{Rebase: []Rebase{{"/data/old", far}}}, 0, far + "/s.lance"},
+		{"rebased, and out of there", "/data/old/../far2/s.lance", Options{Rebase: []Rebase{{"/data/old", far}}}, fault.Denied, ""},
+		{"rebased, by the name without escapes", "file:///data/o%20d/s.lance", Options{Rebase: []Rebase{{"/data/o d", far}}}, 0, far + "/s.lance"},
+		{"rebased by a URI", "/data/old/s.lance", Options{Rebase: []Rebase{{"file:///data/old", "file://" + far}}}, 0, far + "/s.lance"},
 		{"first rebase that fits", "/a/b/c", Options{Rebase: []Rebase{{"/x", far}, {"/a", db}, {"/a/b", far}}}, 0, db + "/b/c"},
 	} {
 		d, m := localDataset(t, root, &pb.Manifest{BasePaths: []*pb.BasePath{basePath(3, true, tt.path)}}, tt.opt)

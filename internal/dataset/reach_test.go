@@ -240,3 +240,20 @@ func TestSecondLevelCloneFindsItsIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestOptionsOfPlacesThatTheUserNames: the query of a URI says how its store is opened. It is the user's, never the
+// manifest's.
+func TestOptionsOfPlacesThatTheUserNames(t *testing.T) {
+	for name, opt := range map[string]Options{
+		"--base":   {Bases: map[uint32]string{0: "s3://far/s.lance?endpoint=http://here:9000"}},
+		"--rebase": {Rebase: []Rebase{{"s3://old", "s3://far?endpoint=http://here:9000"}}},
+	} {
+		var asked []string
+		m := &pb.Manifest{BasePaths: []*pb.BasePath{basePath(0, true, "s3://old/s.lance?endpoint=http://evil.example")}}
+		d, man := placedDataset(t, "/data/db/t.lance", m, opt, &asked)
+		b, err := d.Base(t.Context(), man, proto.Uint32(0))
+		if err != nil || b.URI != "s3://far/s.lance" || len(asked) != 1 || asked[0] != "s3://far/s.lance?endpoint=http://here:9000" {
+			t.Errorf("%s: %q, %v, opened %q", name, b.URI, err, asked)
+		}
+	}
+}

@@ -127,7 +127,7 @@ func TestRefNames(t *testing.T) {
 		"_refs/tags/100%.json":                                      "",
 		"_refs/tags/x.json.tmp.00112233445566778899aabbccddeeff":    "",
 		"_refs/tags/y.json#1":                                       "",
-		"_refs/tags/below/no-tag.json":                              "",
+		"_refs/tags/below/nested.json":                              "",
 		"_refs/branches/a%2Fb.json":                                 "",
 		"_refs/branches/a/b.json":                                   "", // the same branch
 		"_refs/branches/a/nested.json":                              "",
@@ -142,7 +142,7 @@ func TestRefNames(t *testing.T) {
 		"tree/no-dataset/x/y":                                       "",
 	})
 	tags, err := d.Tags(t.Context())
-	if want := []string{"100%", "sp ace", "v1"}; err != nil || !reflect.DeepEqual(refNames(tags), want) {
+	if want := []string{"100%", "below/nested", "sp ace", "v1"}; err != nil || !reflect.DeepEqual(refNames(tags), want) {
 		t.Errorf("tags %q, %v, want %q", refNames(tags), err, want)
 	}
 	branches, err := d.Branches(t.Context())
