@@ -42,7 +42,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newMountCmd(), newUmountCmd(), newRefreshCmd(), newServeCmd(),
 		newLsCmd(), newCatCmd(), newStatCmd(), newTreeCmd(), newExportCmd(),
-		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(),
+		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(), newDiffCmd(),
 		newCacheCmd(), newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
 	)
 	root.SetHelpCommand(newHelpCmd())
@@ -87,6 +87,7 @@ func otherWords() map[string][]string {
 		"refresh":   {"reload", "update", "poll"},
 		"versions":  {"log"},
 		"translate": {"map", "remap", "lookup"},
+		"diff":      {"compare", "changes"},
 		"export":    {"copy", "cp", "dump"},
 		"doctor":    {"check"},
 	}

@@ -170,13 +170,18 @@ func printVersions(cmd *cobra.Command, root nodes.Dir, format string) error {
 
 // versionNumbers lists the versions that the tree shows, ascending.
 func versionNumbers(ctx context.Context, root nodes.Dir) ([]uint64, error) {
-	n, err := nodes.Resolve(ctx, root, "versions")
+	return versionNumbersIn(ctx, root, "versions")
+}
+
+// versionNumbersIn lists the versions in a directory of the tree, ascending.
+func versionNumbersIn(ctx context.Context, root nodes.Dir, path string) ([]uint64, error) {
+	n, err := nodes.Resolve(ctx, root, path)
 	if err != nil {
 		return nil, err
 	}
 	dir, ok := n.(nodes.Dir)
 	if !ok {
-		return nil, fault.New("versions", "versions", fault.Corrupt, "is no directory")
+		return nil, fault.New("versions", path, fault.Corrupt, "is no directory")
 	}
 	entries, err := dir.Entries(ctx)
 	if err != nil {
