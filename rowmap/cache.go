@@ -99,28 +99,27 @@ func (c *Cache) remove(i int) {
 // get returned stays valid for its holder; it must not be changed.
 type table[T any] struct {
 	c     *Cache
-	slots []atomic.Pointer[entry[T]]
+	slots []atomic.Pointer[T]
+	used  []atomic.Uint32 // a bit per slot: it was asked for since the cache last looked
 
 	mu       sync.Mutex // guards flights and failures; never held during a load
 	flights  map[int]*flight
 	failures map[int]failure
 }
 
+// entry is a held slot in the cache's ring.
 type entry[T any] struct {
+	t    *table[T]
+	slot int
 	v    *T
 	size int64
-	used atomic.Uint32
-	slot *atomic.Pointer[entry[T]]
 }
 
 func (e *entry[T]) bytes() int64 { return e.size }
-func (e *entry[T]) drop()        { e.slot.CompareAndSwap(e, nil) }
+func (e *entry[T]) drop()        { e.t.slots[e.slot].CompareAndSwap(e.v, nil) }
 func (e *entry[T]) spare() bool {
-	if e.used.Load() == 0 {
-		return false
-	}
-	e.used.Store(0)
-	return true
+	bit := uint32(1) << (e.slot & 31)
+	return e.t.used[e.slot>>5].And(^bit)&bit != 0
 }
 
 // flight is a load in progress; done is closed when it ended, after the slot or the failure was stored.
@@ -136,18 +135,23 @@ func newTable[T any](c *Cache, n int) *table[T] {
 	if c == nil {
 		c = NewCache(privateBudget)
 	}
-	return &table[T]{c: c, slots: make([]atomic.Pointer[entry[T]], n)}
+	return &table[T]{c: c, slots: make([]atomic.Pointer[T], n), used: make([]atomic.Uint32, (n+31)/32)}
 }
 
 // peek returns the value of slot i if it is held, else nil. It is one atomic load.
 func (t *table[T]) peek(i int) *T {
-	if e := t.slots[i].Load(); e != nil {
-		if e.used.Load() == 0 {
-			e.used.Store(1)
-		}
-		return e.v
+	v := t.slots[i].Load()
+	if v != nil {
+		t.touch(i)
 	}
-	return nil
+	return v
+}
+
+// touch notes that a slot is in use.
+func (t *table[T]) touch(i int) {
+	if w, bit := &t.used[i>>5], uint32(1)<<(i&31); w.Load()&bit == 0 {
+		w.Or(bit)
+	}
 }
 
 // get returns the value of slot i, loading it when it is not held. load returns the value and its size in bytes.
@@ -198,7 +202,8 @@ func (t *table[T]) lead(ctx context.Context, i int, f *flight, load func(context
 		t.mu.Lock()
 		switch {
 		case e != nil:
-			t.slots[i].Store(e)
+			t.touch(i)
+			t.slots[i].Store(e.v)
 		case err != nil && ctx.Err() == nil:
 			if t.failures == nil || len(t.failures) >= failuresKept {
 				t.failures = make(map[int]failure)
@@ -216,7 +221,6 @@ func (t *table[T]) lead(ctx context.Context, i int, f *flight, load func(context
 	if v, size, err = load(ctx); err != nil {
 		return nil, err
 	}
-	e = &entry[T]{v: v, size: size, slot: &t.slots[i]}
-	e.used.Store(1)
+	e = &entry[T]{t, i, v, size}
 	return v, nil
 }

@@ -26,6 +26,7 @@ type Ordered struct {
 	sources []orderedSource
 	dests   []destRange // destinations with at least one row, by first rank
 	bySrc   fragIndex
+	near    []nearSource // by fragment id from bySrc.min on, where the ids lie close together
 	byDst   fragIndex
 	ranks   []uint64 // rank of the first survivor of each container, in list order of sources; then the total
 	srcOf   []int32  // the source of each container
@@ -41,6 +42,21 @@ type orderedSource struct {
 	total      uint64 // its survivors
 	lo         int32
 	dense      bool // container number k of the list has key k
+}
+
+// nearSource is what finding a row's container takes, side by side in memory.
+type nearSource struct {
+	limit uint64 // offsets from here on are out of range; 0 where the fragment is no source
+	lo    int32
+	n     uint32 // container k is at slot lo+k up to n; 0 where it has to be searched for
+}
+
+func (s *orderedSource) near() nearSource {
+	x := nearSource{limit: s.limit(), lo: s.lo}
+	if s.dense {
+		x.n = uint32(len(s.containers))
+	}
+	return x
 }
 
 // destRange is a destination that holds the ranks [start, end).
@@ -94,6 +110,12 @@ func NewOrdered(t *fri.Transition, opt Options) (*Ordered, error) {
 	}
 	if rows != rank {
 		return nil, fault.New(op, "", fault.Corrupt, "record %d: survivors %d, destinations hold %d", t.Record, rank, rows)
+	}
+	m.near = make([]nearSource, len(m.bySrc.dense))
+	for i, p := range m.bySrc.dense {
+		if p >= 0 {
+			m.near[i] = m.sources[p].near()
+		}
 	}
 	m.blocks = newTable[OrderedBlock](opt.Cache, len(m.srcOf))
 	return m, nil

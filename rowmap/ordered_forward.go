@@ -164,35 +164,51 @@ func (m *Ordered) splitRow(b *OrderedBlock, r uint32) (fri.RowAddr, Status) {
 	return fri.RowAddr(d.addr + rank - d.start), Moved
 }
 
-// Forward implements Mapping. Addresses that lie in the same container as the one before them cost no look-up;
-// stretches of consecutive ones run at the speed of ForwardRun.
+// nearRows is how far the last of 64 addresses may be from the first for the words of all of them to be in the cache
+// when the first ones were touched.
+const nearRows = 4096
+
+// Forward implements Mapping. Neighbours that lie close together in one container cost one look-up for all of them, and
+// stretches of consecutive ones run at the speed of ForwardRun; others go through forwardFar.
 func (m *Ordered) Forward(ctx context.Context, addrs []fri.RowAddr, out []fri.RowAddr, st []Status) error {
 	if len(out) != len(addrs) || len(st) != len(addrs) {
 		return fault.New("rowmap.Forward", "", fault.Invalid, "%d addresses, room for %d and %d statuses", len(addrs), len(out), len(st))
 	}
-	if len(addrs) >= 256 && scattered(addrs) {
-		return m.forwardScattered(ctx, addrs, out, st)
-	}
+	var (
+		far   *farWork
+		b     *OrderedBlock
+		key   fri.RowAddr // of b
+		limit uint32      // of b
+	)
 	for i := 0; i < len(addrs); {
-		key := addrs[i] >> 16
-		b, limit, err := m.lookup(ctx, addrs[i])
-		if err != nil {
+		n := min(64, len(addrs)-i)
+		if addrs[i+n-1]-addrs[i] < nearRows { // not less than the first, that is
+			if k := addrs[i] >> 16; b == nil || k != key {
+				var err error
+				if b, limit, err = m.lookup(ctx, addrs[i]); err != nil {
+					return err
+				}
+				key = k
+			}
+			if k := m.within(b, limit, key, addrs[i:], out[i:], st[i:]); k > 0 {
+				i += k
+				continue
+			}
+		}
+		if far == nil {
+			far = m.scratch.far()
+			defer m.scratch.putFar(far)
+		}
+		n = min(farRows, len(addrs)-i)
+		if err := m.forwardFar(ctx, far, i, addrs[i:i+n], out[i:i+n], st[i:i+n]); err != nil {
 			return err
 		}
-		i += m.within(b, limit, key, addrs[i:], out[i:], st[i:])
+		i += n
 	}
-	return nil
-}
-
-// scattered reports whether most addresses are in another container than their predecessor, judged by a sample.
-func scattered(addrs []fri.RowAddr) bool {
-	step, jumps := (len(addrs)-1)/32, 0
-	for i := 1; i < len(addrs) && step > 0; i += step {
-		if addrs[i]>>16 != addrs[i-1]>>16 {
-			jumps++
-		}
+	if far == nil || len(far.late) == 0 {
+		return nil
 	}
-	return jumps > 16
+	return m.forwardLate(ctx, far, addrs, out, st)
 }
 
 // lookup returns the block that holds a, and how many of its 65,536 offsets are not out of range.
@@ -215,43 +231,26 @@ func outside(side string, a fri.RowAddr, record int) error {
 	return fault.New("rowmap", "", fault.Invalid, "%v lies in no %s of record %d", a, side, record)
 }
 
-// within maps the leading addresses that lie in the container named by key, and returns how many they are.
+// within maps the leading addresses if they are consecutive up to the end of a word, or else the first 64 if they all lie
+// in the container named by key, and returns how many these are; 0 if it is neither.
 func (m *Ordered) within(b *OrderedBlock, limit uint32, key fri.RowAddr, addrs, out []fri.RowAddr, st []Status) int {
-	i := 0
-	for i < len(addrs) && addrs[i]>>16 == key {
-		row := uint32(addrs[i]) & (containerRows - 1)
-		n := int(64 - row&63)
-		if i+n <= len(addrs) && row+uint32(n) <= limit && consecutive(addrs[i:i+n]) {
-			w := &b.Words[row>>6&(blockWords-1)]
-			if n == 64 && !w.Split() {
-				wholeWord(w, (*[64]fri.RowAddr)(out[i:]), statusBytes(st[i:]))
-			} else {
-				m.part(b, row, out[i:i+n], st[i:i+n])
-			}
-			i += n
-			continue
+	row := uint32(addrs[0]) & (containerRows - 1)
+	n := int(64 - row&63)
+	if n <= len(addrs) && row+uint32(n) <= limit && consecutive(addrs[:n]) {
+		w := &b.Words[row>>6&(blockWords-1)]
+		if n == 64 && !w.Split() {
+			wholeWord(w, (*[64]fri.RowAddr)(out), statusBytes(st))
+		} else {
+			m.part(b, row, out[:n], st[:n])
 		}
-		end := min(i+64, len(addrs))
-		if !b.AnySplit && allWithin(addrs[i:end], key, limit) {
-			b.rows(addrs[i:end], out[i:end], st[i:end])
-			i = end
-			continue
-		}
-		for ; i < end; i++ {
-			a := addrs[i]
-			if a>>16 != key {
-				return i
-			}
-			row := uint32(a) & (containerRows - 1)
-			w := &b.Words[row>>6]
-			if row >= limit || w.Split() {
-				out[i], st[i] = m.slowRow(b, limit, row)
-				continue
-			}
-			out[i], st[i] = w.row(row)
-		}
+		return n
 	}
-	return i
+	n = min(64, len(addrs))
+	if b.AnySplit || !allWithin(addrs[:n], key, limit) {
+		return 0
+	}
+	b.rows(addrs[:n], out[:n], st[:n])
+	return n
 }
 
 // allWithin reports whether all addresses lie in the container named by key, below limit. It is not inlined: within
@@ -314,19 +313,22 @@ func (p *scratchPool) words() *[blockWords]uint64 {
 
 func (p *scratchPool) putWords(w *[blockWords]uint64) { p.w.Put(w) }
 
-// scatter is the work area of one batch in no order.
-type scatter struct {
-	blocks []*OrderedBlock // by slot, nil until looked up in this batch
-	slots  []int32         // by input position
-	order  []int32         // input positions by slot
-	starts []int32         // per slot, where its positions start in order
+// farWork is the work area of addresses that do not lie close together.
+type farWork struct {
+	words [farRows]OrderedWord
+	late  []uint64 // slot << 32 | position of an address whose container was not at hand
+	order []uint64 // late, by slot
+	ends  []uint32 // per slot
 }
 
-func (p *scratchPool) scatter() *scatter {
-	if s, ok := p.s.Get().(*scatter); ok {
+func (p *scratchPool) far() *farWork {
+	if s, ok := p.s.Get().(*farWork); ok {
 		return s
 	}
-	return new(scatter)
+	return new(farWork)
 }
 
-func (p *scratchPool) putScatter(s *scatter) { p.s.Put(s) }
+func (p *scratchPool) putFar(s *farWork) {
+	s.late = s.late[:0]
+	p.s.Put(s)
+}

@@ -78,14 +78,13 @@ func (p *Partition) locate(s *forwardScratch, addrs []fri.RowAddr, base int) (cl
 		pos := start + off
 		hi, _ := bits.Mul64(pos, p.recip)
 		s.rows[i] = uint32(pos - hi*p.rows)
-		if e := slots[hi].Load(); e != nil {
-			if e.used.Load() == 0 {
-				e.used.Store(1)
-			}
-			s.blocks[i] = e.v
+		b := slots[hi].Load()
+		s.blocks[i] = b
+		if b != nil {
+			p.places.touch(int(hi))
 			continue
 		}
-		s.blocks[i], clean = nil, false
+		clean = false
 		s.late = append(s.late, lateRow{uint32(hi), s.rows[i], base + i})
 	}
 	return clean, nil

@@ -39,6 +39,7 @@ type translated struct {
 	src  numbered
 	r    Resolver
 	pool sync.Pool // *batchWork
+	cuts sync.Pool // *[]byte, of requests that begin or end within a row
 
 	mu   sync.Mutex // protects kept; not held while rows are read or translated
 	kept []kept     // latest first, at most streams
@@ -69,9 +70,15 @@ func (t *translated) bytes(ctx context.Context, p []byte, start uint64, off int6
 	if cut == 0 && len(p)%8 == 0 {
 		return t.fill(ctx, row, p)
 	}
-	buf := make([]byte, min((cut+len(p)+7)&^7, 8*batchRows))
+	buf, ok := t.cuts.Get().(*[]byte)
+	if !ok {
+		buf = new([]byte)
+	}
+	defer t.cuts.Put(buf)
 	for len(p) > 0 {
-		b := buf[:min((cut+len(p)+7)&^7, len(buf))]
+		n := min((cut+len(p)+7)&^7, 8*pieceRows)
+		*buf = slices.Grow((*buf)[:0], n)[:n]
+		b := *buf
 		if err := t.fill(ctx, row, b); err != nil {
 			return err
 		}
