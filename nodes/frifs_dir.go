@@ -21,20 +21,18 @@ func (t *Tree) frifsDir() *dir {
 			for name := range files {
 				out.add(name, t.live.name(".frifs/"+name))
 			}
-			if t.db == nil {
-				f, err := t.orphansFile(ctx)
-				if err != nil {
-					return nil, t.failed("list", ".frifs", err)
-				}
-				out.add(orphansName, f)
+			f, err := t.orphansFile(ctx)
+			if err != nil {
+				return nil, t.failed("list", ".frifs", err)
 			}
+			out.add(orphansName, f)
 			return out, nil
 		},
 		find: func(ctx context.Context, name string) (Node, error) {
 			if name == "refresh" {
 				return t.refreshFile(ctx)
 			}
-			if name == orphansName && t.db == nil {
+			if name == orphansName {
 				return t.orphansFile(ctx)
 			}
 			render, ok := files[name]

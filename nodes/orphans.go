@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/frifs/frifs/fault"
+	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/store"
 )
 
@@ -33,18 +33,27 @@ type orphanKeeper struct {
 // line is the versions of the main line or of one branch.
 type line struct {
 	t      *Tree
+	table  string // of a database
 	branch string
 	v      *view
+}
+
+// site is one root of a dataset, where directories are looked for.
+type site struct {
+	ds  *dataset.Dataset
+	rel string // its path relative to the root of the mount's dataset or database
 }
 
 // versionRun is retained versions that follow each other.
 type versionRun struct{ first, last uint64 }
 
-// holder is one line's versions that name a directory.
+// holder is one line's versions that name a directory, and the tags on them.
 type holder struct {
+	table    string
 	branch   string
 	detached []uint64
 	runs     []versionRun
+	tags     []string
 }
 
 // ownedDir is one directory below _indices or _fri of a root of the dataset.
@@ -63,21 +72,22 @@ type ownedDir struct {
 // orphanReport is what .frifs/orphans.json shows.
 type orphanReport struct {
 	at     time.Time
-	read   int
+	read   int // versions
 	unread []problem
 	dirs   []*ownedDir
+
+	held  map[string][]holder // by the directory's real URI
+	sites []site
 }
 
-// lines are the main line and all branches, with the versions of each. A branch without a directory has none.
+// lines are the main line and all branches of a whole tree, with the versions of each. A branch without a directory has
+// none.
 func (t *Tree) lines(ctx context.Context) ([]line, []problem, error) {
 	v, err := t.view(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	out := []line{{t: t, v: v}}
-	if main, _ := t.ds.Main(); main != nil {
-		return out, nil, nil
-	}
 	refs, err := t.branchRefs(ctx)
 	if err != nil {
 		return out, []problem{{"branches", err}}, nil //nolint:nilerr // what main names is still told, and why no more
@@ -99,15 +109,25 @@ func (t *Tree) lines(ctx context.Context) ([]line, []problem, error) {
 	return out, unread, nil
 }
 
-// orphansFile is .frifs/orphans.json. Its inode follows the retained versions of all branches and the time.
+// orphansFile is .frifs/orphans.json. Its inode follows the retained versions, or the tables of a database, and the time.
 func (t *Tree) orphansFile(ctx context.Context) (*docFile, error) {
-	v, err := t.view(ctx)
-	if err != nil {
-		return nil, err
-	}
 	key := sha256.New()
-	for _, r := range v.refs {
-		key.Write([]byte(r.Object.Identity()))
+	if t.db != nil {
+		l, err := t.tableNames(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, table := range l.Tables {
+			key.Write(append([]byte(table.Dir), 0))
+		}
+	} else {
+		v, err := t.view(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range v.refs {
+			key.Write([]byte(r.Object.Identity()))
+		}
 	}
 	key.Write(strconv.AppendInt(nil, t.now().UnixNano()/int64(orphanPeriod), 10))
 	p := ".frifs/" + orphansName
@@ -128,160 +148,148 @@ func (t *Tree) orphansFile(ctx context.Context) (*docFile, error) {
 			t.orphans.ino, t.orphans.report = f.ino, report
 			t.orphans.mu.Unlock()
 		}
-		return report.document(t.ds.URI()), nil
+		return report.document(t.cfg.URI), nil
 	}
 	return f, nil
 }
 
-// findOrphans reads the manifest and the history of every retained version, and lists the directories of each root.
+// findOrphans reads the manifest and the history of every retained version, and lists the directories of each root: of the
+// dataset, or of every table of a database, whose clones hold the directories of other tables.
 func (t *Tree) findOrphans(ctx context.Context) (*orphanReport, error) {
-	lines, unread, err := t.lines(ctx)
+	r := &orphanReport{at: t.now(), held: map[string][]holder{}}
+	if t.db == nil {
+		if err := r.readTable(ctx, t, ""); err != nil {
+			return nil, err
+		}
+		return r, r.findDirs(ctx)
+	}
+	l, err := t.tableNames(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &orphanReport{at: t.now(), unread: unread}
-	held := map[string][]holder{}
-	for _, l := range lines {
-		if err := r.readLine(ctx, l, held); err != nil {
-			return nil, err
+	for i, table := range l.Tables {
+		sub, err := t.tableTree(ctx, l.names[i], table)
+		if err == nil {
+			err = r.readTable(ctx, sub, l.names[i])
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, fault.Wrap("nodes.Orphans", "tables/"+l.names[i], ctx.Err())
+		case err != nil && !fault.Is(err, fault.NotFound): // a half-made table holds nothing
+			r.unread = append(r.unread, problem{"tables/" + l.names[i], err})
 		}
 	}
-	main, _ := strings.CutSuffix(t.ds.URI(), "/")
+	return r, r.findDirs(ctx)
+}
+
+// readTable reads the versions of one dataset, and notes its roots.
+func (r *orphanReport) readTable(ctx context.Context, t *Tree, table string) error {
+	whole, here, err := t.wholeTree(ctx)
+	if err != nil {
+		return err
+	}
+	lines, unread, err := whole.lines(ctx)
+	if err != nil {
+		return err
+	}
+	r.unread = append(r.unread, unread...)
+	tags := whole.tagsByLine(ctx)
+	main := strings.TrimSuffix(t.ds.URI(), "/")
+	dir := ""
+	if table != "" {
+		dir = main[strings.LastIndexByte(main, '/')+1:]
+	}
 	for _, l := range lines {
+		l.table = table
+		if err := r.readLine(ctx, l, tags[l.branch]); err != nil {
+			return err
+		}
+		if here != "" && l.branch != here {
+			continue // its directories are not what is shown
+		}
+		rel := strings.TrimPrefix(strings.TrimPrefix(l.t.ds.URI(), main), "/")
+		r.sites = append(r.sites, site{l.t.ds, store.Join(dir, rel)})
+	}
+	if branch := t.strayBranch(ctx, lines[0].v); branch != "" {
+		r.unread = append(r.unread, problem{"branches", fault.New("nodes.Orphans", t.ds.URI(), fault.Unsupported,
+			"this is branch %q, opened by its directory: other branches of its dataset may name what it holds; open the dataset itself, with --branch", branch)})
+	}
+	return nil
+}
+
+// wholeTree is the tree with all branches of the dataset: t, or, where t shows the branch here alone, that of the dataset
+// which the branch belongs to.
+func (t *Tree) wholeTree(ctx context.Context) (whole *Tree, here string, err error) {
+	main, here := t.ds.Main()
+	if main == nil {
+		return t, "", nil
+	}
+	whole, err = t.trees.get(ctx, main.URI(), func(context.Context) (*Tree, int64, error) {
+		return t.below(main, ""), treeCost, nil
+	})
+	return whole, here, err
+}
+
+// strayBranch is the branch that the newest manifest is of, where the tree does not know its dataset; else "".
+func (t *Tree) strayBranch(ctx context.Context, v *view) string {
+	if main, _ := t.ds.Main(); main != nil || len(v.refs) == 0 {
+		return ""
+	}
+	l, err := version{t: t, v: v}.sibling(len(v.refs) - 1).load(ctx)
+	if err != nil {
+		return ""
+	}
+	return l.m.Branch()
+}
+
+// tagsByLine are the tags of each branch by the version that they name. Tags that cannot be read are left out: they hold
+// nothing, they only say why something is held.
+func (t *Tree) tagsByLine(ctx context.Context) map[string]map[uint64][]string {
+	refs, err := t.tagRefs(ctx)
+	if err != nil {
+		return nil
+	}
+	out := map[string]map[uint64][]string{}
+	tags, errs := t.readTags(ctx, refs)
+	for i, tag := range tags {
+		if errs[i] != nil {
+			continue
+		}
+		if out[tag.Branch] == nil {
+			out[tag.Branch] = map[uint64][]string{}
+		}
+		out[tag.Branch][tag.Version] = append(out[tag.Branch][tag.Version], refs[i].Name)
+	}
+	return out
+}
+
+// findDirs lists the directories below _indices and _fri of every root.
+func (r *orphanReport) findDirs(ctx context.Context) error {
+	for _, s := range r.sites {
 		for kind, name := range map[string]string{"index": "_indices", "row_map": "_fri"} {
-			objects, err := l.t.ds.Store().List(ctx, name)
+			objects, err := s.ds.Store().List(ctx, name)
 			if fault.Is(err, fault.NotFound) {
 				continue
 			}
-			rel := strings.TrimPrefix(strings.TrimPrefix(l.t.ds.URI(), main), "/")
 			if err != nil {
-				r.unread = append(r.unread, problem{store.Join(rel, name), err})
+				r.unread = append(r.unread, problem{store.Join(s.rel, name), err})
 				continue
 			}
 			for _, o := range objects {
 				if !o.Dir {
 					continue
 				}
-				d := &ownedDir{kind: kind, path: store.Join(rel, o.Name), uri: store.Join(l.t.ds.URI(), o.Name)}
-				if d.held = held[store.Join(realURI(l.t.ds.URI()), o.Name)]; len(d.held) == 0 {
-					d.look(ctx, l.t.ds.Store(), o.Name)
+				d := &ownedDir{kind: kind, path: store.Join(s.rel, o.Name), uri: store.Join(s.ds.URI(), o.Name)}
+				if d.held = r.held[store.Join(realURI(s.ds.URI()), o.Name)]; len(d.held) == 0 {
+					d.look(ctx, s.ds.Store(), o.Name)
 				}
 				r.dirs = append(r.dirs, d)
 			}
 		}
 	}
 	slices.SortFunc(r.dirs, func(a, b *ownedDir) int { return strings.Compare(a.path, b.path) })
-	return r, ctx.Err()
-}
-
-// readLine notes in held which directories the versions of a line name.
-func (r *orphanReport) readLine(ctx context.Context, l line, held map[string][]holder) error {
-	versions := make([]version, 0, len(l.v.refs)+len(l.v.listing.DetachedRefs))
-	for i := range l.v.refs {
-		versions = append(versions, version{t: l.t, v: l.v}.sibling(i))
-	}
-	for _, d := range l.v.listing.DetachedRefs {
-		versions = append(versions, l.t.detached(l.v.listing, d))
-	}
-	const batch = 64
-	before := map[string]int{} // directory → position of the last version that names it
-	for from := 0; from < len(versions); from += batch {
-		part := versions[from:min(from+batch, len(versions))]
-		uris, errs := make([][]string, len(part)), make([]error, len(part))
-		inParallel(len(part), func(i int) { uris[i], errs[i] = part[i].directories(ctx) })
-		if err := ctx.Err(); err != nil {
-			return fault.Wrap("nodes.Orphans", l.t.path, err)
-		}
-		for i, n := range part {
-			if errs[i] != nil {
-				r.unread = append(r.unread, problem{l.t.path + n.path, errs[i]})
-			} else {
-				r.read++
-			}
-			at := from + i
-			for _, uri := range uris[i] {
-				hs := held[uri]
-				if len(hs) == 0 || hs[len(hs)-1].branch != l.branch || before[uri] == 0 {
-					hs = append(hs, holder{branch: l.branch})
-				}
-				h := &hs[len(hs)-1]
-				switch {
-				case at >= len(l.v.refs):
-					h.detached = append(h.detached, n.number())
-				case len(h.runs) > 0 && before[uri] == at:
-					h.runs[len(h.runs)-1].last = n.number()
-				default:
-					h.runs = append(h.runs, versionRun{n.number(), n.number()})
-				}
-				before[uri] = at + 1
-				held[uri] = hs
-			}
-		}
-	}
-	return nil
-}
-
-// directories lists the URIs of the index and row-map directories that the version names, each once. What can be told is
-// given also with an error.
-func (n version) directories(ctx context.Context) ([]string, error) {
-	l, err := n.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	add := func(id *uint32, root, plain string) {
-		b, berr := n.t.ds.Base(ctx, l.m, id)
-		if berr != nil {
-			return // outside of what may be read, and so none of our directories
-		}
-		if !b.DatasetRoot {
-			root = plain
-		}
-		if uri := store.Join(realURI(b.URI), root); !slices.Contains(out, uri) {
-			out = append(out, uri)
-		}
-	}
-	if l.m.IndexErr != nil {
-		return nil, l.m.IndexErr
-	}
-	for _, ix := range l.m.Indices {
-		if ix.UUIDErr != nil {
-			continue
-		}
-		add(ix.PB.BaseId, "_indices/"+ix.UUID, ix.UUID)
-		if len(l.m.PB.GetBasePaths()) > 0 && ix.PB.BaseId != nil {
-			// A wrong base: wherever the directory is, this version reads it.
-			if dir, err := n.t.ds.IndexDir(ctx, l.m, ix); err == nil && dir.Moved {
-				if uri := store.Join(realURI(dir.Store.URI()), dir.Path); !slices.Contains(out, uri) {
-					out = append(out, uri)
-				}
-			}
-		}
-	}
-	h, err := n.history(ctx, l)
-	if err != nil {
-		return out, err
-	}
-	if h.h.Broken != nil {
-		return out, h.h.Broken
-	}
-	for _, t := range h.h.Transitions {
-		if t.Partition != nil {
-			add(t.Partition.BaseID, "_fri/"+t.Partition.MapID, "_fri/"+t.Partition.MapID)
-		}
-	}
-	return out, nil
-}
-
-// realURI is uri with symbolic links resolved, where it is a path of this machine: a base may be recorded by another name
-// than the one that the dataset was opened by.
-func realURI(uri string) string {
-	if !store.IsURI(uri) {
-		if real, err := filepath.EvalSymlinks(uri); err == nil {
-			return real
-		}
-	}
-	return uri
+	slices.SortFunc(r.unread, func(a, b problem) int { return strings.Compare(a.file, b.file) })
+	return fault.Wrap("nodes.Orphans", "", ctx.Err())
 }
 
 // look finds out how old and how large a directory is that nothing holds.
@@ -304,81 +312,4 @@ func (d *ownedDir) look(ctx context.Context, st store.Store, dir string) {
 func stagedName(name string) bool {
 	return strings.HasPrefix(name, ".tmp") || strings.HasPrefix(name, "part_") || strings.HasPrefix(name, "partial_") ||
 		strings.HasPrefix(name, "staging") || strings.Contains(name, "#")
-}
-
-// document renders the report.
-func (r *orphanReport) document(uri string) *document {
-	count := 0
-	for _, d := range r.dirs {
-		if len(d.held) == 0 {
-			count++
-		}
-	}
-	j := newJSONDoc()
-	j.Members(func(e *enc) {
-		e.K("uri").Str(uri)
-		e.K("looked_at").Time(r.at)
-		e.K("versions_read").Int(int64(r.read))
-		e.K("complete").Bool(len(r.unread) == 0)
-		e.K("unnamed").Int(int64(count))
-		e.K("note").Str("directories that no retained version of this dataset names; clones elsewhere may use them, and writers may be about to")
-	})
-	j.ArrayOf("unread", len(r.unread), func(e *enc, i int) {
-		e.Obj(func() {
-			e.K("path").Str(r.unread[i].file)
-			e.K("error").Err(r.unread[i].err)
-		})
-	})
-	j.ArrayOf("directories", len(r.dirs), func(e *enc, i int) {
-		e.Obj(func() { r.dirs[i].members(e, r) })
-	})
-	return j.Done()
-}
-
-func (d *ownedDir) members(e *enc, r *orphanReport) {
-	e.K("kind").Str(d.kind)
-	e.K("path").Str(d.path)
-	e.K("uri").Str(d.uri)
-	e.K("held_by").Arr(func() {
-		for _, h := range d.held {
-			e.Item().Obj(func() {
-				e.K("branch").OptStr(h.branch)
-				e.K("versions").Arr(func() {
-					for _, run := range h.runs {
-						e.Item().Arr(func() {
-							e.Item().Uint(run.first)
-							e.Item().Uint(run.last)
-						})
-					}
-				})
-				e.K("detached").Arr(func() {
-					for _, n := range h.detached {
-						e.Item().Wide(n)
-					}
-				})
-			})
-		}
-	})
-	unheld := len(d.held) == 0
-	e.K("orphan")
-	switch {
-	case !unheld:
-		e.Bool(false)
-	case len(r.unread) > 0:
-		e.Null() // a version that could not be read may name it
-	default:
-		e.Bool(true)
-	}
-	known := unheld && d.err == nil
-	e.K("fresh").OptBool(when(known && d.files > 0, r.at.Sub(d.newest) < freshFor))
-	e.K("staged").OptBool(when(known, d.staged))
-	e.K("files").OptUint(when(known, uint64(d.files)))
-	e.K("bytes").OptUint(when(known, uint64(d.bytes)))
-	e.K("newest_file_at")
-	if known && d.files > 0 {
-		e.Time(d.newest)
-	} else {
-		e.Null()
-	}
-	e.K("error").Err(d.err)
 }
