@@ -121,8 +121,11 @@ func (h *handler) file(w *response, r *http.Request, o opened, real string) {
 	if o.linked {
 		head.Set("Content-Location", real)
 	}
-	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
+	asked := r.Header.Get("Range")
+	if plain := plainRange(asked, o.attr.Size); plain == "" {
 		r.Header.Del("Range")
+	} else {
+		r.Header.Set("Range", plain)
 	}
 	if o.linked && !strings.HasPrefix(r.Header.Get("If-Range"), `"`) && r.Header.Get("If-Range") != "" {
 		r.Header.Del("Range") // two versions may be of one second: a date does not tell whether it is the same file
@@ -135,7 +138,7 @@ func (h *handler) file(w *response, r *http.Request, o opened, real string) {
 	case body.failed == nil && w.status == http.StatusRequestedRangeNotSatisfiable:
 		w.status = 0
 		h.say(w, r, answer{status: http.StatusRequestedRangeNotSatisfiable}, fault.Invalid.String(),
-			fmt.Sprintf("%s: no byte of the range %q is in the file, which has %d", o.path(), r.Header.Get("Range"), o.attr.Size))
+			fmt.Sprintf("%s: no byte of the range %q is in the file, which has %d", o.path(), asked, o.attr.Size))
 		return
 	case body.failed == nil && w.status == http.StatusPreconditionFailed:
 		w.status = 0
