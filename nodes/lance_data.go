@@ -4,10 +4,12 @@ import (
 	"context"
 	"sort"
 	"strings"
+	"sync/atomic"
 
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/indexfile"
+	"github.com/frifs/frifs/internal/pb"
 )
 
 // kept lists the data files and the like of the version.
@@ -88,12 +90,17 @@ func (n version) keptDir(l *loaded, sub string) *dir {
 // keptFile is a file of the original, wherever its base is.
 func (n version) keptFile(l *loaded, k *indexfile.Kept) File {
 	b := n.base(lanceName+"/"+k.Path, n.key(), l.mtime)
+	var known atomic.Pointer[pb.DataFile] // what places the data file, once it has been decoded: readers open files again and again
 	f := &storeFile{base: b, first: b.ino, key: n.key(), t: n.t, size: int64(k.Size), perm: permCopyFile, locate: func(ctx context.Context) (dataset.Location, error) {
 		l, err := n.load(ctx)
 		if err != nil {
 			return dataset.Location{}, err
 		}
+		if d := known.Load(); d != nil {
+			return n.t.ds.DataFile(ctx, l.m, d)
+		}
 		if d := k.Data(); d != nil {
+			known.Store(&pb.DataFile{Path: d.Path, BaseId: d.BaseId})
 			return n.t.ds.DataFile(ctx, l.m, d)
 		}
 		if f := k.Deletion(); f != nil {
