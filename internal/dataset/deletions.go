@@ -29,7 +29,7 @@ func (d *Dataset) Deletions(ctx context.Context, m *Manifest, f *Fragment) (*roa
 	if err != nil {
 		return nil, fault.Wrap(op, fmt.Sprintf("fragment %d", f.ID), err)
 	}
-	found, err := loc.Find(ctx)
+	found, err := d.findDeletions(ctx, m, loc)
 	if err != nil {
 		return nil, fault.Wrap(op, loc.URI(), err)
 	}
@@ -62,24 +62,24 @@ func (d *Dataset) Deletions(ctx context.Context, m *Manifest, f *Fragment) (*roa
 	return bm, nil
 }
 
-// deletionObject asks for the identity of a deletion file: of a local one each time, since that costs nothing; in an
+// findDeletions asks for the identity of a deletion file: of a local one each time, since that costs nothing; in an
 // object store once for each content of the manifest, by opening it, which brings a small file whole.
-func (d *Dataset) deletionObject(ctx context.Context, m *Manifest, loc Location) (store.Object, error) {
+func (d *Dataset) findDeletions(ctx context.Context, m *Manifest, loc Location) (Found, error) {
 	if _, local := loc.Store.Local(); local {
-		return loc.Store.Stat(ctx, loc.Path)
+		return loc.Find(ctx)
 	}
-	v, err := d.cache.get(ctx, "deletion object|"+loc.URI()+"|"+m.where+"|"+m.Ref.Object.Identity(), func(ctx context.Context) (any, int64, error) {
-		r, err := loc.Store.Open(ctx, loc.Path)
+	v, err := d.cache.get(ctx, "deletions found|"+loc.URI()+"|"+m.where+"|"+m.Ref.Object.Identity(), func(ctx context.Context) (any, int64, error) {
+		at, r, err := loc.Open(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
 		defer r.Close()
-		return r.Stat(), 256, nil
+		return Found{Location: at, Object: r.Stat(), Recorded: loc.Base}, 512, nil
 	})
 	if err != nil {
-		return store.Object{}, err
+		return Found{}, err
 	}
-	return v.(store.Object), nil
+	return v.(Found), nil
 }
 
 func checkDeletions(bm *roaring.Bitmap, f *Fragment, recorded uint64) error {

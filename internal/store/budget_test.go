@@ -83,8 +83,8 @@ func TestBudgetUnderConcurrentUse(t *testing.T) {
 // The blocks under way are bounded as well, read-ahead included, and count in the budget.
 func TestTransfersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const memory, transfer = 8 << 20, 2 << 20
-		want := pattern(24 << 20)
+		const memory, transfer = 3 << 20, 1 << 20
+		want := pattern(8 << 20)
 		f := newFake(map[string]string{"a": want})
 		f.script = func(int, request) reply { return reply{wait: 10 * time.Millisecond} }
 		b := NewBudget(memory + transfer)
@@ -94,8 +94,8 @@ func TestTransfersAreBounded(t *testing.T) {
 		for i := range 8 {
 			r := open(t, st, "a")
 			wg.Go(func() {
-				for off := i << 20; off < len(want); off += 4 << 20 {
-					reads(t, r, want, off, 1<<20)
+				for off := i << 18; off+1<<19 <= len(want); off += 2 << 20 {
+					reads(t, r, want, off, 1<<19)
 					if under := l.transfer.used.Load(); under > transfer {
 						t.Errorf("%d bytes under way", under)
 					}

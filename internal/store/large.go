@@ -10,8 +10,8 @@ import (
 const (
 	// largeRead is from where on a read goes past the memory cache, which it would only empty: 4 MiB.
 	largeRead = maxRunBlocks * BlockSize
-	// pieceBlocks is how much of a large read one request asks for at most: 32 MiB.
-	pieceBlocks = 128
+	// pieceRuns is how much more of a large read one request asks for at most than of others: 32 MiB in all.
+	pieceRuns = 8
 )
 
 // readLarge is read for much at once. Whole blocks go from the store (or the disk cache) to where they are wanted, with
@@ -44,8 +44,9 @@ func (c *content) readLarge(ctx context.Context, p []byte, off int64) error {
 	if failed != nil {
 		return failed
 	}
-	for b := first; b < last; b += pieceBlocks {
-		lo, hi := b, min(last, b+pieceBlocks)
+	piece := int64(c.l.runBlocks * pieceRuns)
+	for b := first; b < last; b += piece {
+		lo, hi := b, min(last, b+piece)
 		wg.Go(func() {
 			if err := c.readPiece(ctx, p[lo*BlockSize-off:min(hi*BlockSize, end)-off], lo, hi); err != nil {
 				note(err)

@@ -59,6 +59,7 @@ type Layer struct {
 	runBlocks int                 // how many blocks one request asks for at most
 	late      lateness
 	notes     notes
+	openings  openings
 	count     counters
 	ahead     atomic.Int64  // bytes of read-ahead under way
 	serial    atomic.Uint64 // names stores that have no identity of their own

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"sync"
+
+	"github.com/frifs/frifs/fault"
 )
 
 // Open opens an object by its name with one request: a read that brings one end of the object, where the file formats
@@ -23,7 +25,10 @@ func (d *layered) Open(ctx context.Context, name string) (Reader, error) {
 	if ok {
 		n /= BlockSize
 	}
-	m, err := retry(ctx, d.l, "store.Open", Join(d.URI(), name), func(ctx context.Context) (meeting, error) { return d.meet(ctx, name, n) })
+	where := Join(d.URI(), name)
+	m, err := d.l.openings.join(ctx, d.l, note, where, func(ctx context.Context) (meeting, error) {
+		return retry(ctx, d.l, "store.Open", where, func(ctx context.Context) (meeting, error) { return d.meet(ctx, name, n) })
+	})
 	if err != nil {
 		return nil, d.hidden(ctx, name, err)
 	}
@@ -54,6 +59,65 @@ func (d *layered) meet(ctx context.Context, name string, n int64) (meeting, erro
 		return meeting{}, b.cause(err)
 	}
 	return meeting{b.obj, b.start, p}, nil
+}
+
+// openings are the first reads under way, which all who open the same name at the time share.
+type openings struct {
+	mu    sync.Mutex // guards what follows, and the waiters
+	byKey map[string]*opening
+}
+
+type opening struct {
+	done    chan struct{} // closed when m and err are set
+	m       meeting
+	err     error
+	waiters int
+	cancel  context.CancelFunc
+}
+
+// join runs fn for all who ask for key while it runs. It outlives the caller who began it, as long as somebody waits.
+func (q *openings) join(ctx context.Context, l *Layer, key, where string, fn func(context.Context) (meeting, error)) (meeting, error) {
+	q.mu.Lock()
+	o := q.byKey[key]
+	if o == nil {
+		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		o = &opening{done: make(chan struct{}), cancel: cancel}
+		if q.byKey == nil {
+			q.byKey = map[string]*opening{}
+		}
+		q.byKey[key] = o
+		go func() {
+			defer cancel()
+			o.m, o.err = fn(own)
+			q.mu.Lock()
+			q.forget(key, o)
+			q.mu.Unlock()
+			close(o.done)
+		}()
+	} else {
+		l.count.joined.Add(1)
+	}
+	o.waiters++
+	q.mu.Unlock()
+	select {
+	case <-o.done:
+		return o.m, o.err
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if o.waiters--; o.waiters == 0 {
+		q.forget(key, o)
+		o.cancel()
+	}
+	return meeting{}, failure(ctx, nil, "store.Open", where, 0, fault.Unknown, ctx.Err())
+}
+
+// forget takes a read off the list. q.mu is held.
+func (q *openings) forget(key string, o *opening) {
+	if q.byKey[key] == o {
+		delete(q.byKey, key)
+	}
 }
 
 // seed hands the caches the whole blocks of what was read on opening.

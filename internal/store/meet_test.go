@@ -2,10 +2,14 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/frifs/frifs/fault"
 )
@@ -97,7 +101,7 @@ func TestOpeningWhatIsKnown(t *testing.T) {
 
 // A read of very much takes few requests, leaves the memory cache to others, and fills the disk cache.
 func TestLargeReads(t *testing.T) {
-	const size = 36<<20 + 777
+	const size = 9<<20 + 777
 	want := pattern(size)
 	dir := t.TempDir()
 	f := newFake(map[string]string{"a": want})
@@ -108,13 +112,13 @@ func TestLargeReads(t *testing.T) {
 		if disk, err = OpenDiskCache(dir, 256<<20); err != nil {
 			t.Fatal(err)
 		}
-		l := NewLayer(Config{Disk: disk, Rand: func() float64 { return 0.001 }})
+		l := NewLayer(Config{Disk: disk, Transfer: 1 << 20, Rand: func() float64 { return 0.001 }})
 		return l, l.wrap(f)
 	}
 	l, st := fresh()
 	r := open(t, st, "a")
 	reads(t, r, want, 100, size-200)
-	if n := f.count("read"); n > 4 {
+	if n := f.count("read"); n > 5 { // three pieces of at most 4 MiB, and the ends
 		t.Errorf("%d reads", n)
 	}
 	if got := l.Stats().MemoryBytes; got > 3*BlockSize {
@@ -132,7 +136,7 @@ func TestLargeReads(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	_, path = disk.place(c.last, 40)
+	_, path = disk.place(c.last, 30)
 	flip(t, path, int64(diskHeader)+9)
 	f.requests = nil
 	reads(t, open(t, st, "a"), want, 0, size)
@@ -179,4 +183,41 @@ func flip(t *testing.T, path string, at int64) {
 	if _, err := f.WriteAt([]byte{b[0] ^ 1}, at); err != nil {
 		t.Fatal(fmt.Errorf("%s: %w", path, err))
 	}
+}
+
+// Those who open the same name at once share the read; one who leaves takes it away from nobody.
+func TestEqualOpensJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(map[string]string{"a": pattern(1000)})
+		f.ends = -BlockSize
+		f.script = func(int, request) reply { return reply{wait: 50 * time.Millisecond} }
+		st := NewLayer(Config{}).wrap(f)
+		first, leave := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := st.Open(first, "a"); !fault.Is(err, fault.Cancelled) {
+				t.Errorf("who left: %v", err)
+			}
+		})
+		synctest.Wait()
+		for range 5 {
+			wg.Go(func() { reads(t, open(t, st, "a"), pattern(1000), 0, 1000) })
+		}
+		synctest.Wait()
+		leave()
+		wg.Wait()
+		if n := f.count("read"); n != 1 {
+			t.Errorf("%d reads", n)
+		}
+		// With nobody left the read ends.
+		gone, leave := context.WithCancel(t.Context())
+		wg.Go(func() { _, _ = st.Open(gone, "a") })
+		synctest.Wait()
+		leave()
+		wg.Wait()
+		synctest.Wait()
+		if n := f.underWay(); n != 0 {
+			t.Errorf("%d reads are under way for nobody", n)
+		}
+	})
 }
