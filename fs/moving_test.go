@@ -18,8 +18,9 @@ import (
 //	asked    another inode at each look-up, never kept
 //	slow     absent, which takes a second to find out
 //	vol/N    a volatile directory with a file named after the generation
+//	many/one a directory in a volatile one: kept is another inode at each look-up, about is of the generation
 type moving struct {
-	generation, asked atomic.Int64
+	generation, asked, kept atomic.Int64
 }
 
 type askedFile struct{ *fakeFile }
@@ -37,6 +38,21 @@ func addMoving(root *fakeDir) *moving {
 		return nil, fault.New("fake.Lookup", "vol/"+name, fault.NotFound, "no such entry")
 	}
 	root.add(vol, "vol")
+	many, one := newFakeDir("many"), newFakeDir("many/one")
+	many.volatile = true
+	many.add(one, "one")
+	one.hidden = func(_ context.Context, name string) (nodes.Node, error) {
+		switch name {
+		case "kept":
+			n := m.kept.Add(1)
+			return textFile(fmt.Sprintf("many/one/kept#%d", n), fmt.Sprint(n)), nil
+		case "about":
+			g := fmt.Sprint(m.generation.Load())
+			return textFile("many/one/about#"+g, g), nil
+		}
+		return nil, fault.New("fake.Lookup", "many/one/"+name, fault.NotFound, "no such entry")
+	}
+	root.add(many, "many")
 	others := root.hidden
 	root.hidden = func(ctx context.Context, name string) (nodes.Node, error) {
 		g := m.generation.Load()
@@ -60,6 +76,6 @@ func addMoving(root *fakeDir) *moving {
 // next begins the next generation and returns the names that mean something else since.
 func (m *moving) next() []nodes.Name {
 	m.generation.Add(1)
-	return []nodes.Name{{Name: "moving"}, {Name: "late"}, {Name: "passing"}, {Name: "slow"}, {Dir: "vol"}, {Dir: "vol", Name: "1"},
+	return []nodes.Name{{Name: "moving"}, {Name: "late"}, {Name: "passing"}, {Name: "slow"}, {Dir: "vol"}, {Dir: "vol", Name: "."}, {Dir: "many", Name: "*/about"}, {Dir: "vol", Name: "1"},
 		{Dir: "no/such", Name: "directory"}, {Dir: "no"}, {Name: "no such name"}, {Dir: "README.txt", Name: "x"}}
 }

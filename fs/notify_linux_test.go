@@ -87,6 +87,71 @@ func TestInvalidate(t *testing.T) {
 	}
 }
 
+// TestOneNameInEachDirectory: a notice of one name in all directories leaves what the kernel has of their others.
+func TestOneNameInEachDirectory(t *testing.T) {
+	s := start(t, "FRIFS_FS_TEST_VOLATILE=1h")
+	read := func(name string) string {
+		b, err := os.ReadFile(s.path("many/one/" + name))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	}
+	for range 2 {
+		if read("about") != "0" || read("kept") != "1" {
+			t.Fatal("the kernel does not keep the names")
+		}
+	}
+	for _, sig := range []os.Signal{syscall.SIGUSR2, syscall.SIGHUP} {
+		if err := s.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() error {
+			if got := read("about"); got != "1" {
+				return fmt.Errorf("about is of generation %s", got)
+			}
+			return nil
+		})
+		if got := read("kept"); got != "1" {
+			t.Errorf("kept was looked up again: %s", got)
+		}
+	}
+}
+
+// TestNoticesSettle: who waits for notices waits for all that were there before, and for no more.
+func TestNoticesSettle(t *testing.T) {
+	n := newNotices()
+	if n.pending() != nil {
+		t.Error("there is something to wait for")
+	}
+	n.add([]nodes.Name{{Name: "a"}})
+	first := n.pending()
+	if got := n.take(); len(got) != 1 {
+		t.Errorf("took %v", got)
+	}
+	if n.pending() != first {
+		t.Error("what is being told is not waited for")
+	}
+	n.add([]nodes.Name{{Name: "b"}})
+	second := n.pending()
+	if second == first {
+		t.Error("what came later is not waited for")
+	}
+	n.done()
+	<-first
+	select {
+	case <-second:
+		t.Error("the second was told with the first")
+	default:
+	}
+	n.take()
+	n.done()
+	<-second
+	if n.pending() != nil {
+		t.Error("there is something to wait for at the end")
+	}
+}
+
 // TestTransientNames: a name whose looking up does something is never kept, however long others are.
 func TestTransientNames(t *testing.T) {
 	s := start(t, "FRIFS_FS_TEST_VOLATILE=1h")

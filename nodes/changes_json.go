@@ -11,6 +11,9 @@ import (
 // maxLookBack is how many retained versions before the previous one are looked at for an index name that came back.
 const maxLookBack = 8
 
+// changesWindow is how many retained versions before its own changes.json looks at, at most.
+const changesWindow = 1 + maxLookBack
+
 // changesJSON is changes.json: this version against the retained version before it.
 func (n version) changesJSON(ctx context.Context) (*document, error) {
 	l, err := n.load(ctx)

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -12,6 +13,9 @@ import (
 
 // errorRingSize is how many failures .frifs/errors.jsonl shows at most.
 const errorRingSize = 1000
+
+// doubtTime is how long a failure waits for a look at the versions, to tell whether its version is gone.
+const doubtTime = 2 * time.Second
 
 // ErrorRecord is one failure of a file that was listed.
 type ErrorRecord struct {
@@ -74,6 +78,9 @@ func (t *Tree) cleanedUp(op, path string, err error) error {
 	if kind != fault.NotFound && kind != fault.Stale || !ok {
 		return err
 	}
+	wait, cancel := context.WithTimeout(context.Background(), doubtTime)
+	defer cancel()
+	t.versions.doubt(wait) // it may be news that the version is gone
 	number, _, _ := strings.Cut(rest, "/")
 	n, perr := strconv.ParseUint(number, 10, 64)
 	v := t.versions.known()

@@ -12,11 +12,11 @@ import (
 // friDir is versions/<N>/fri/. What is in it follows from the entry alone: history.json and status.json always, the
 // rest only where there is a usable entry (docs/DESIGN.md, "Listing").
 func (n version) friDir(l *loaded) *dir {
-	b := n.base("fri", n.chainKey(), l.mtime)
-	return &dir{base: b, list: n.friList}
+	return &dir{base: n.base("fri", n.key(), l.mtime), list: n.friList}
 }
 
 func (n version) friList(ctx context.Context) (*listing, error) {
+	n = n.now()
 	l, err := n.load(ctx)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,9 @@ func (n version) friList(ctx context.Context) (*listing, error) {
 	out := &listing{}
 	out.add("history.json", n.doc(l, "fri/history.json", C1, n.historyJSON))
 	status := n.doc(l, "fri/status.json", C1, n.friStatusJSON)
-	status.ino = n.t.inode(status.path, n.chainKey())
+	if l.fri.present() { // since when records are there is looked up in older versions
+		status.ino = n.t.inode(status.path, n.chainKey())
+	}
 	out.add("status.json", status)
 	if !l.fri.present() {
 		return out, nil

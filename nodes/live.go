@@ -27,7 +27,7 @@ func newLive(t *Tree) *live {
 
 // file returns the file at path as it is now, or as it was less than livePeriod ago.
 func (l *live) file(ctx context.Context, path string, render func(context.Context) ([]byte, error)) (*bytesFile, error) {
-	key := path + "\x00" + strconv.FormatInt(l.t.now().UnixNano()/int64(livePeriod), 10)
+	key := path + "\x00" + strconv.FormatInt(int64(l.t.now().Sub(l.t.start)/livePeriod), 10)
 	f, err := l.fresh.get(ctx, key, func(ctx context.Context) (*bytesFile, int64, error) {
 		data, err := render(ctx)
 		if err != nil {

@@ -65,13 +65,17 @@ func (f *friEntry) indexVersion() int32 {
 // load returns the version's manifest.
 func (n version) load(ctx context.Context) (*loaded, error) {
 	ref := n.v.refs[n.i]
-	return n.t.loads.get(ctx, n.key(), func(ctx context.Context) (*loaded, int64, error) {
+	l, err := n.t.loads.get(ctx, n.key(), func(ctx context.Context) (*loaded, int64, error) {
 		m, err := n.t.ds.Manifest(ctx, ref)
 		if err != nil {
 			return nil, 0, err
 		}
 		return newLoaded(m), m.Memory() + 4096, nil
 	})
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Stale) {
+		n.t.versions.doubt(ctx)
+	}
+	return l, err
 }
 
 func newLoaded(m *dataset.Manifest) *loaded {

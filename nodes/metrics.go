@@ -3,6 +3,7 @@ package nodes
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,10 +30,7 @@ func cacheDesc(name, help string) *prometheus.Desc {
 
 // collector gives the figures of a tree to Prometheus. It describes nothing beforehand: which figures there are is up
 // to Config.Gauges too.
-type collector struct {
-	t     *Tree
-	table *figures // nil where nothing is known of the table
-}
+type collector struct{ t *Tree }
 
 // Describe implements prometheus.Collector; sending nothing makes the collector an unchecked one.
 func (collector) Describe(chan<- *prometheus.Desc) {}
@@ -47,7 +45,12 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		out <- metric(prometheus.NewDesc(g.Name, g.Help, nil, nil), kind, g.Value)
 	}
 	c.t.collectLooks(out)
-	c.table.collect(c.t.now(), out)
+	if c.t.db == nil {
+		c.t.collectVersions(out, nil, nil)
+		c.t.figures.known().collect(c.t.now(), out, nil, nil)
+	} else {
+		c.t.collectTables(out)
+	}
 	for _, m := range cacheMetrics {
 		for _, s := range c.t.caches() {
 			out <- metric(m.desc, m.kind, m.value(s.CacheStats), s.name)
@@ -64,22 +67,30 @@ func metric(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...
 	return m
 }
 
-// metrics is .frifs/metrics in the Prometheus text format.
+// metrics is .frifs/metrics in the Prometheus text format. It needs nothing from the store: what is not known yet is
+// looked for in the background, and is in a later answer. A figure that cannot be given costs no other.
 func (t *Tree) metrics(ctx context.Context) ([]byte, error) {
 	const op = "nodes.Metrics"
+	if t.db == nil {
+		if running := t.figures.begin(t); running != nil {
+			awaitAll(ctx, []<-chan struct{}{running})
+		}
+	} else {
+		t.measureTables(ctx)
+	}
 	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(collector{t, t.figures.get(ctx, t)}); err != nil {
+	if err := r.Register(collector{t}); err != nil {
 		return nil, fault.New(op, ".frifs/metrics", fault.Unknown, "%w", err)
 	}
-	families, err := r.Gather()
-	if err != nil {
-		return nil, fault.New(op, ".frifs/metrics", fault.Unknown, "%w", err)
-	}
+	families, gathered := r.Gather()
 	var b bytes.Buffer
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
-			return nil, fault.New(op, ".frifs/metrics", fault.Unknown, "%w", err)
+			gathered = errors.Join(gathered, err)
 		}
+	}
+	if gathered != nil {
+		_ = t.failed("render", ".frifs/metrics", fault.New(op, "", fault.Unknown, "some figures are left out: %w", gathered))
 	}
 	return b.Bytes(), nil
 }

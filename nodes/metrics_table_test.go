@@ -15,7 +15,7 @@ import (
 	"github.com/frifs/frifs/fault"
 )
 
-// figuresIn renders the metrics of a tree as they are now, and reads them as Prometheus does: by name, or name{label}.
+// figuresIn renders the metrics of a tree as they are now, and reads them as Prometheus does: by name, or name{label,...}.
 func figuresIn(t testing.TB, tr *Tree) map[string]float64 {
 	t.Helper()
 	text, err := tr.metrics(t.Context())
@@ -31,8 +31,12 @@ func figuresIn(t testing.TB, tr *Tree) map[string]float64 {
 	for name, f := range families {
 		for _, m := range f.GetMetric() {
 			key := name
-			if ls := m.GetLabel(); len(ls) > 0 {
-				key = fmt.Sprintf("%s{%s}", name, ls[0].GetValue())
+			var values []string
+			for _, l := range m.GetLabel() {
+				values = append(values, l.GetValue())
+			}
+			if len(values) > 0 {
+				key = fmt.Sprintf("%s{%s}", name, strings.Join(values, ","))
 			}
 			out[key] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
 		}

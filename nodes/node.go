@@ -77,7 +77,8 @@ type File interface {
 	Open(ctx context.Context) (Handle, error)
 }
 
-// Name is a name in a directory of the tree ("" = the root). An empty Name.Name stands for all names in the directory.
+// Name is a name in a directory of the tree ("" = the root). An empty Name.Name stands for all names in the directory, "."
+// for the directory's own attributes, and */a/b for a/b in each directory below it.
 type Name struct{ Dir, Name string }
 
 // Transient is implemented by a node whose looking up does something, such as .frifs/refresh: the name must be looked up

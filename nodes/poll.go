@@ -8,8 +8,12 @@ import (
 )
 
 const (
-	// maxBackoff is how many times the interval becomes twice as long while the store cannot be asked.
-	maxBackoff = 4
+	// maxBackoff is how many times the interval becomes twice as long while the store cannot be asked, and longestPause
+	// how long it may get that way: a store that is back shows soon.
+	maxBackoff   = 4
+	longestPause = time.Minute
+	// settleTime is how long the answer of .frifs/refresh waits for the kernel to be told.
+	settleTime = 2 * time.Second
 	// coldAfter is how many intervals a part of the tree is looked after without being used.
 	coldAfter = 10
 	// askShare is for how long an answer of .frifs/refresh is given again: the kernel looks a name up twice in a row where
@@ -65,8 +69,8 @@ func (w *watched[V]) due(now time.Time) (due, cold bool) {
 	if w.frozen || w.t.path != "" && now.Sub(w.used) > coldAfter*every {
 		return false, true
 	}
-	wait := every << min(w.failures, maxBackoff)
-	return w.running == nil && now.Sub(w.began) >= wait-every/2, false
+	wait := max(every, min(every<<min(w.failures, maxBackoff), longestPause))
+	return w.running == nil && (now.Before(w.began) || now.Sub(w.began) >= wait-every/2), false
 }
 
 // Refresh looks for new versions at once, with a full listing, and returns when they are shown. Looks that are asked for
@@ -91,13 +95,19 @@ func (t *Tree) Refresh(ctx context.Context) error {
 // It is not listed, so that nobody who walks the tree sets that off.
 func (t *Tree) refreshFile(ctx context.Context) (Node, error) {
 	const path = ".frifs/refresh"
-	if f := t.watching.answered(nil); f != nil && t.now().Sub(f.mtime) < askShare {
+	if f := t.watching.answered(nil); f != nil && !t.now().Before(f.mtime) && t.now().Sub(f.mtime) < askShare {
 		return f, nil
 	}
 	before := t.versions.known()
 	err := t.Refresh(ctx)
 	if fault.Is(err, fault.Cancelled) {
 		return nil, t.failed("refresh", path, err)
+	}
+	if t.cfg.Settle != nil {
+		// Who has the answer sees what it tells of, whatever the kernel had kept.
+		wait, cancel := context.WithTimeout(ctx, settleTime)
+		t.cfg.Settle(wait)
+		cancel()
 	}
 	now := t.versions.known()
 	a := t.looks()

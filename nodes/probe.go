@@ -40,7 +40,9 @@ type watched[V comparable] struct {
 	seen     time.Time // when the last look that succeeded began
 	changed  time.Time // when v came to be; zero: at the first look
 	used     time.Time // when v was last asked for
-	asked    time.Time // when the last look began that somebody asked for
+	asked    time.Time // when the last full look began
+	begun    uint64    // full looks
+	told     uint64    // full looks that ended, and whose findings were told
 	running  *probe
 	looks    uint64
 	failed   uint64 // of them
@@ -139,11 +141,11 @@ func (w *watched[V]) get(ctx context.Context) (V, error) {
 	var ok bool
 	switch {
 	case v == none:
-		ok = err != nil && age < failureMemory
+		ok = err != nil && age >= 0 && age < failureMemory
 	case w.frozen:
 		ok = true
 	default:
-		ok = polled || age < limit
+		ok = polled || age >= 0 && age < limit
 	}
 	w.mu.Unlock()
 	if ok {
@@ -153,6 +155,18 @@ func (w *watched[V]) get(ctx context.Context) (V, error) {
 		return v, err
 	}
 	return w.look(ctx, false)
+}
+
+// keep has what is known looked after as if it were used, without a look by itself. Where nothing is known it does nothing.
+func (w *watched[V]) keep() {
+	var none V
+	if w.known() == none {
+		return
+	}
+	w.t.watching.use(w)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.used = w.t.now()
 }
 
 // freeze ends the watching: v stays.
@@ -180,6 +194,9 @@ func (w *watched[V]) start(ctx context.Context, full bool) *probe {
 	defer w.mu.Unlock()
 	if w.running == nil {
 		w.running = &probe{full: full, done: make(chan struct{})}
+		if full {
+			w.begun++
+		}
 		go w.run(context.WithoutCancel(ctx), w.running)
 	}
 	return w.running
@@ -188,11 +205,12 @@ func (w *watched[V]) start(ctx context.Context, full bool) *probe {
 // ask looks for what is there now: with a look that begins after the call, and askPause after the last one that was
 // asked for.
 func (w *watched[V]) ask(ctx context.Context) error {
-	called := w.t.now()
+	w.mu.Lock()
+	after := w.begun + 1
+	w.mu.Unlock()
 	for {
 		w.mu.Lock()
-		now := w.t.now()
-		if w.frozen || !w.asked.Before(called) {
+		if w.frozen || w.told >= after {
 			defer w.mu.Unlock()
 			return w.err
 		}
@@ -200,8 +218,8 @@ func (w *watched[V]) ask(ctx context.Context) error {
 		var wait <-chan struct{}
 		if w.running != nil {
 			wait = w.running.done
-		} else if rest := askPause - now.Sub(w.asked); rest > 0 {
-			timer := time.NewTimer(min(rest, askPause))
+		} else if rest := w.rest(); rest > 0 {
+			timer := time.NewTimer(rest)
 			defer timer.Stop()
 			pause = timer.C
 		}
@@ -215,6 +233,27 @@ func (w *watched[V]) ask(ctx context.Context) error {
 		case <-ctx.Done():
 			return fault.Wrap("nodes.Refresh", w.name, ctx.Err())
 		}
+	}
+}
+
+// rest is how long the next full look that is asked for has to wait. The caller holds w.mu.
+func (w *watched[V]) rest() time.Duration {
+	since := w.t.now().Sub(w.asked)
+	if since < 0 { // the clock was set back
+		return 0
+	}
+	return max(0, askPause-since)
+}
+
+// doubt has the tree look again since something that it shows turned out to be gone, and waits for that look until ctx
+// ends. Nothing is done where there was such a look a moment ago.
+func (w *watched[V]) doubt(ctx context.Context) {
+	w.mu.Lock()
+	var none V
+	idle := w.frozen || w.v == none || w.running == nil && w.rest() > 0
+	w.mu.Unlock()
+	if !idle {
+		_, _ = w.look(ctx, true) // what comes of it shows, and is noted, by itself
 	}
 }
 
@@ -262,6 +301,9 @@ func (w *watched[V]) run(ctx context.Context, l *probe) {
 	}
 	w.mu.Lock()
 	w.running = nil
+	if l.full {
+		w.told++
+	}
 	w.mu.Unlock()
 	l.err = err
 	close(l.done)
@@ -273,12 +315,21 @@ type ages struct {
 	looks, failed, changes uint64
 	failures               int
 	frozen                 bool
+	err                    error // of the last look
+}
+
+// stale is since when what is shown could not be compared with the store; zero = it could the last time.
+func (a *ages) stale() time.Time {
+	if a.failures == 0 || a.frozen {
+		return time.Time{}
+	}
+	return a.seen
 }
 
 func (w *watched[V]) ages() ages {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return ages{w.seen, w.began, w.changed, w.looks, w.failed, w.changes, w.failures, w.frozen}
+	return ages{w.seen, w.began, w.changed, w.looks, w.failed, w.changes, w.failures, w.frozen, w.err}
 }
 
 // known returns what is known, without a look; the zero V where nothing is.
@@ -310,6 +361,8 @@ func (e *enc) looks(a ages, every time.Duration, now time.Time) {
 	e.K("probes").Uint(a.looks)
 	e.K("probes_failed").Uint(a.failed)
 	e.K("probes_failed_in_a_row").Int(int64(a.failures))
+	e.K("stale_since").Time(a.stale())
+	e.K("probe_error").Err(a.err)
 }
 
 func joinPath(dir, name string) string {

@@ -233,7 +233,7 @@ func TestTablesAreWatched(t *testing.T) {
 		}
 	}
 	slices.Sort(all)
-	want := []string{"dataset.json", "tables/a/dataset.json", "tables/a/latest", "tables/a/versions/2", "tables/b", "tables/c"}
+	want := []string{"dataset.json", "tables/a/dataset.json", "tables/a/latest", "tables/a/versions/.", "tables/a/versions/2", "tables/b", "tables/c"}
 	if !slices.Equal(all, want) {
 		t.Errorf("told %q, want %q", all, want)
 	}

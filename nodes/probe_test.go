@@ -122,16 +122,16 @@ func TestPolling(t *testing.T) {
 		names  []string
 	}{
 		{"nothing", func() {}, Change{}, nil},
-		{"a new version", func() { m.version(4, fragments(0)) }, Change{Added: []uint64{4}}, []string{"latest", "dataset.json", "versions/4"}},
+		{"a new version", func() { m.version(4, fragments(0)) }, Change{Added: []uint64{4}}, []string{"latest", "dataset.json", "versions/.", "versions/4"}},
 		{"a clean-up", func() { m.remove(1); m.remove(2) }, Change{Removed: []uint64{1, 2}},
-			[]string{"latest", "dataset.json", "versions/", "versions/1", "versions/2"}},
+			[]string{"latest", "dataset.json", "versions/.", "versions/*/changes.json", "versions/*/fri/status.json", "versions/1", "versions/2"}},
 		{"a number comes back", func() { m.remove(4); m.write(4, []byte("other")) }, Change{Replaced: []uint64{4}},
-			[]string{"latest", "dataset.json", "versions/", "versions/4"}},
+			[]string{"latest", "dataset.json", "versions/.", "versions/*/changes.json", "versions/*/fri/status.json", "versions/4"}},
 		{"all at once", func() { m.remove(3); m.version(6, fragments(0)); m.version(2, fragments(1)) }, Change{Added: []uint64{2, 6}, Removed: []uint64{3}},
-			[]string{"latest", "dataset.json", "versions/", "versions/2", "versions/6", "versions/3"}},
+			[]string{"latest", "dataset.json", "versions/.", "versions/*/changes.json", "versions/*/fri/status.json", "versions/2", "versions/6", "versions/3"}},
 		{"all are gone", func() { m.remove(2); m.remove(4); m.remove(6) }, Change{Removed: []uint64{2, 4, 6}},
-			[]string{"latest", "dataset.json", "versions/", "versions/2", "versions/4", "versions/6"}},
-		{"they begin anew", func() { m.version(1, fragments(0)) }, Change{Added: []uint64{1}}, []string{"latest", "dataset.json", "versions/1"}},
+			[]string{"latest", "dataset.json", "versions/.", "versions/*/changes.json", "versions/*/fri/status.json", "versions/2", "versions/4", "versions/6"}},
+		{"they begin anew", func() { m.version(1, fragments(0)) }, Change{Added: []uint64{1}}, []string{"latest", "dataset.json", "versions/.", "versions/1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := names(t, o.tr, "versions")
@@ -190,14 +190,16 @@ func TestPollBacksOff(t *testing.T) {
 			t.Fatalf("latest is %s", got)
 		}
 	}
-	if want := []int{0, 2, 6, 14, 30, 46, 62}; !slices.Equal(at, want) {
+	if want := []int{0, 2, 6, 12, 18, 24, 30, 36, 42, 48, 54, 60}; !slices.Equal(at, want) {
 		t.Errorf("looks at ticks %v, want %v", at, want)
 	}
 	if len(o.errs) != 1 || o.errs[0].Path != "versions" || o.errs[0].Kind != fault.Denied {
 		t.Errorf("noted %+v", o.errs)
 	}
 	s := catJSON(t, o.tr, ".frifs/status.json")
-	if s["probes_failed"] != 7.0 || s["probes_failed_in_a_row"] != 7.0 || s["last_probe_age_seconds"] != 10.0 || s["versions_age_seconds"] != 640.0 {
+	why, _ := s["probe_error"].(map[string]any)
+	if s["probes_failed"] != 12.0 || s["probes_failed_in_a_row"] != 12.0 || s["last_probe_age_seconds"] != 30.0 || s["versions_age_seconds"] != 640.0 ||
+		s["stale_since"] != s["versions_listed_at"] || s["stale_since"] == nil || why["kind"] != "denied" {
 		t.Errorf("status: %v", s)
 	}
 	o.c.Fail("List", "_versions", nil)
@@ -212,7 +214,7 @@ func TestPollBacksOff(t *testing.T) {
 		t.Error("after a success the next tick does not look")
 	}
 	s = catJSON(t, o.tr, ".frifs/status.json")
-	if s["probes_failed_in_a_row"] != 0.0 || s["last_change_age_seconds"] == nil {
+	if s["probes_failed_in_a_row"] != 0.0 || s["last_change_age_seconds"] == nil || s["stale_since"] != nil || s["probe_error"] != nil {
 		t.Errorf("status: %v", s)
 	}
 }
@@ -238,24 +240,6 @@ func TestNobodyWaitsForAHangingStore(t *testing.T) {
 	case <-ps[0].done:
 		t.Error("the look ended")
 	default:
-	}
-}
-
-func TestPinnedTreesAreNotPolled(t *testing.T) {
-	m := makeTable(t)
-	m.version(1, fragments(0))
-	m.version(2, fragments(0))
-	one := uint64(1)
-	o := m.observed(func(c *Config) { c.Version = &one })
-	o.c.Reset()
-	m.version(3, fragments(0))
-	o.tr.Watch(t.Context()) // returns at once
-	o.clk.advance(time.Hour)
-	if err := o.tr.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := names(t, o.tr, "versions"); !slices.Equal(got, []string{"1"}) || newestOf(t, o.tr) != "1" || o.listings() != 0 {
-		t.Errorf("versions %v, latest %s, %d listings", got, newestOf(t, o.tr), o.listings())
 	}
 }
 

@@ -114,12 +114,15 @@ func (t *Tree) databaseJSON(ctx context.Context) ([]byte, error) {
 			e.K("name").Str(l.Tables[i].Name)
 			e.K("directory").Str(l.Tables[i].Dir)
 			e.K("path").Str("tables/" + l.names[i])
+			s := l.Tables[i].State
+			e.K("deregistered").OptBool(when(s != dataset.TableUnknown, s == dataset.TableDeregistered))
 		})
 	})
 	return jsonBytes(ctx, j.Done())
 }
 
-// tablesDir is tables/: a directory for each table, listed by name with one request.
+// tablesDir is tables/: a directory for each table, listed by name with one request. A table that was taken out of its
+// catalog is not listed, as in any catalog, but can be looked up.
 func (t *Tree) tablesDir() *dir {
 	return &dir{
 		base: base{ino: t.inode("tables", "tables"), path: "tables", mtime: t.start}, volatile: true,
@@ -130,7 +133,9 @@ func (t *Tree) tablesDir() *dir {
 			}
 			out := &listing{members: make([]member, 0, len(l.names))}
 			for i, name := range l.names {
-				out.add(name, t.tableDir(name, l.Tables[i]))
+				if l.Tables[i].State != dataset.TableDeregistered {
+					out.add(name, t.tableDir(name, l.Tables[i]))
+				}
 			}
 			return out, nil
 		},
@@ -154,9 +159,12 @@ func (t *Tree) tableDir(name string, table dataset.Table) *dir {
 	return t.datasetDir(otherDataset{
 		path: "tables/" + name, uri: uri, mtime: t.start,
 		open: func(ctx context.Context) (*Tree, error) { return t.tableTree(ctx, name, table) },
-		lost: []string{"dataset.json", "latest", "versions", "tags", "branches"},
+		lost: []string{"latest", "versions", "tags", "branches"},
+		instead: func(ctx context.Context, failure error) (*bytesFile, error) {
+			return t.incompleteTable(ctx, name, uri, failure)
+		},
 		also: func(ctx context.Context, es *problems) error {
-			if t.db.Deregistered(ctx, table) {
+			if t.db.State(ctx, table) == dataset.TableDeregistered {
 				es.add(".lance-deregistered", fault.New("nodes.Table", uri, fault.NotFound,
 					"the table was taken out of its catalog: catalogs do not list it, its data is still there"))
 			}
@@ -167,11 +175,15 @@ func (t *Tree) tableDir(name string, table dataset.Table) *dir {
 
 // tableTree is the tree of a table.
 func (t *Tree) tableTree(ctx context.Context, name string, table dataset.Table) (*Tree, error) {
-	return t.trees.get(ctx, t.cfg.URI+"/"+table.Dir, func(ctx context.Context) (*Tree, int64, error) {
+	sub, err := t.trees.get(ctx, t.cfg.URI+"/"+table.Dir, func(ctx context.Context) (*Tree, int64, error) {
 		ds, err := t.db.Open(ctx, table)
 		if err != nil {
 			return nil, 0, err
 		}
 		return t.below(ds, "tables/"+name+"/"), treeCost, nil
 	})
+	if err == nil {
+		t.inUse.use(name, sub)
+	}
+	return sub, err
 }

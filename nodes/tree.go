@@ -35,6 +35,9 @@ type Config struct {
 	Gauges    func() []Gauge    // more figures for .frifs/status.json and .frifs/metrics; may be nil
 	CacheDir  string            // where large re-serialised index files spill to; "" = the system's temporary directory
 
+	// Settle returns when all that OnChange was told shows to clients, or the context ends; may be nil.
+	Settle func(context.Context)
+
 	// PollInterval is how old what is known of the versions may get; 0 = 10 s. See Tree.Watch.
 	PollInterval time.Duration
 
@@ -78,6 +81,8 @@ type shared struct {
 	ring     errorRing
 	watching watchings              // what is looked at for new versions
 	trees    *flight[string, *Tree] // of branches and tables that were looked into, by URI
+
+	measuring chan struct{} // holds a token for each table that is being measured for metrics
 }
 
 // maxTrees is how many branches and tables stay open at a time. One that was let go of opens again when it is asked for;
@@ -101,6 +106,7 @@ type Tree struct {
 
 	db     *dataset.Database // of the root of a database, which has none of ds, tagsSeen and branchesSeen; else nil
 	tables *watched[*tableNames]
+	inUse  tablesInUse
 
 	figures tableFigures // of the newest version, for metrics
 
@@ -178,6 +184,7 @@ func newShared(ctx context.Context, cfg Config) (*shared, *jobs, error) {
 	t.remaps = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
 	t.made = newFlight[uint64, *held](cfg.Memory/8, wait, t.now)
 	t.remaps.drop, t.made.drop = (*held).release, (*held).release
+	t.measuring = make(chan struct{}, figuresAtOnce)
 	t.trees = newFlight[string, *Tree](maxTrees*treeCost, wait, t.now)
 	t.records = fri.NewCache(cfg.Memory / 8)
 	if t.blocks == nil {

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 	"strconv"
@@ -29,8 +30,12 @@ func (d *versionsDir) peek() (Attr, bool) {
 	return Attr{Type: TypeDir, Perm: permDir, Mtime: d.mtime, Ino: d.ino}, true
 }
 
-// Attr implements Node.
+// Attr implements Node: that of the versions as they are known now, since the node may be kept for long.
 func (d *versionsDir) Attr(context.Context) (Attr, error) {
+	if v := d.t.versions.known(); v != nil && v != d.v {
+		a, _ := d.t.versionsDir(v).peek()
+		return a, nil
+	}
 	a, _ := d.peek()
 	return a, nil
 }
@@ -112,25 +117,45 @@ func (n version) number() uint64 { return n.v.refs[n.i].Version }
 // key is the content key of files that depend on this manifest only. It tells the datasets of a mount apart.
 func (n version) key() string { return n.t.scope + n.v.refs[n.i].Object.Identity() }
 
-// chainKey is the content key of files that depend on older retained versions too.
+// chainKey is the content key of files that depend on all older retained versions too.
 func (n version) chainKey() string { return n.v.chainKey(n.i) }
 
-// dirIno is the inode of the version's directory. Files in it look at older retained versions, so it changes with their
-// number and with the first of them; the files' own inodes tell more exactly.
+// windowKey is the content key of files that depend on up to w retained versions before this one.
+func (n version) windowKey(w int) string {
+	h := sha256.New()
+	for _, r := range n.v.refs[max(0, n.i-w) : n.i+1] {
+		h.Write(appendPart(nil, r.Object.Identity()))
+	}
+	return string(h.Sum(nil)[:8])
+}
+
+// now is the version as the tree shows it now: what files say of older versions is about those that are retained now,
+// while the node of a directory may be kept for long. It is n where n is shown no more.
+func (n version) now() version {
+	v := n.t.versions.known()
+	if v == nil || v == n.v {
+		return n
+	}
+	if i, ok := v.find(n.number()); ok && sameRef(v.refs[i], n.v.refs[n.i]) {
+		return version{t: n.t, v: v, i: i, path: n.path}
+	}
+	return n
+}
+
+// dirIno is the inode of the version's directory: it stays the same as long as the manifest does. Files in it that look
+// at older versions tell those apart themselves.
 func (n version) dirIno() uint64 {
 	return hashInode(n.v.appendDirKey(nil, n.t.cfg.URI, n.i, strconv.FormatUint(n.number(), 10)))
 }
 
-// appendDirKey appends what the inode of the directory of the version at position i is made of: dataset, path, identity
-// of the manifest, and the place among the retained versions.
+// appendDirKey appends what the inode of the directory of the version at position i is made of: dataset, path and
+// identity of the manifest.
 func (v *view) appendDirKey(b []byte, uri string, i int, name string) []byte {
 	o := &v.refs[i].Object
 	b = appendPart(appendPart(b, uri), "versions")
 	b = appendPart(appendPart(appendPart(b, name), o.Name), o.ETag)
-	for _, n := range [...]uint64{uint64(o.Size), uint64(o.Modified.UnixNano()), uint64(i), v.refs[0].Version} {
-		b = binary.LittleEndian.AppendUint64(b, n)
-	}
-	return b
+	b = binary.LittleEndian.AppendUint64(b, uint64(o.Size))
+	return binary.LittleEndian.AppendUint64(b, uint64(o.Modified.UnixNano()))
 }
 
 // older returns the retained version before this one.
@@ -171,6 +196,7 @@ func versionFiles() []string {
 }
 
 func (n version) list(ctx context.Context) (*listing, error) {
+	n = n.now()
 	out := &listing{}
 	l, err := n.load(ctx)
 	if err != nil {
@@ -189,7 +215,7 @@ func (n version) list(ctx context.Context) (*listing, error) {
 	out.add("manifest.json", n.doc(l, "manifest.json", C0, n.manifestJSON))
 	out.add("transaction.json", n.doc(l, "transaction.json", C1, n.transactionJSON))
 	changes := n.doc(l, "changes.json", C1, n.changesJSON)
-	changes.ino = n.t.inode(changes.path, n.chainKey())
+	changes.ino = n.t.inode(changes.path, n.windowKey(changesWindow))
 	out.add("changes.json", changes)
 	out.add("fragments.csv", n.doc(l, "fragments.csv", C0, n.fragmentsCSV))
 	out.add("files.json", n.doc(l, "files.json", C1, n.filesJSON))

@@ -26,7 +26,7 @@ import (
 func (m *mountFlags) mount(cmd *cobra.Command, uri, mountpoint string, opt fs.Options) error {
 	// Signals from here on are for us: none may end the process while it is mounted.
 	sig := make(chan os.Signal, 8)
-	signal.Notify(sig, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(sig, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(sig)
 
 	ctx, cancel := context.WithCancel(cmd.Context())
@@ -40,7 +40,11 @@ func (m *mountFlags) mount(cmd *cobra.Command, uri, mountpoint string, opt fs.Op
 		for {
 			select {
 			case s := <-sig:
-				if s != syscall.SIGHUP {
+				switch s {
+				case syscall.SIGHUP, syscall.SIGUSR2:
+				case syscall.SIGUSR1:
+					m.dumpStacks(cmd.ErrOrStderr())
+				default:
 					interrupted <- s
 					cancel()
 					return
@@ -80,12 +84,15 @@ func (m *mountFlags) stand(ctx context.Context, cmd *cobra.Command, src *source,
 	var said strings.Builder
 	what := src.describe(ctx)
 	announce(ctx, &said, what, src, srv, m.waiting == nil)
+	src.warnOmissions(ctx, &said, "")
 	if m.waiting == nil {
 		fmt.Fprint(cmd.ErrOrStderr(), said.String())
 	}
 	if err := m.waiting.ready(said.String()); err != nil {
 		return errors.Join(err, endMount(srv, cmd.ErrOrStderr()))
 	}
+	m.logger.Info("the mount stands", "uri", src.uri, "mountpoint", srv.Mountpoint(), "pid", os.Getpid(), "release", release())
+	defer m.logger.Info("the mount is gone", "mountpoint", srv.Mountpoint())
 	n := newNotifier(srv, m.logger)
 	n.ready(what + " at " + srv.Mountpoint())
 	defer n.stopping()
@@ -95,7 +102,7 @@ func (m *mountFlags) stand(ctx context.Context, cmd *cobra.Command, src *source,
 	s := serving{srv: srv, sig: sig, stderr: cmd.ErrOrStderr(), tell: n.status, reload: func() {
 		m.logs.reopen()
 		go refresh(watching, src.tree, m.logger)
-	}}
+	}, dump: func() { m.dumpStacks(cmd.ErrOrStderr()) }}
 	return s.serve()
 }
 
@@ -111,6 +118,11 @@ func startMount(ctx context.Context, cmd *cobra.Command, t *target, uri, mountpo
 		logChange(ctx, log, c)
 		if srv := live.Load(); srv != nil {
 			srv.Invalidate(c.Names()...)
+		}
+	}
+	t.settle = func(ctx context.Context) {
+		if srv := live.Load(); srv != nil {
+			srv.Settle(ctx)
 		}
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {

@@ -44,6 +44,7 @@ type target struct {
 
 	poll     time.Duration           // of mount and serve; 0 = the default
 	onChange func(nodes.Change)      // for those; may be nil
+	settle   func(context.Context)   // waits until what onChange was told shows; may be nil
 	onError  func(nodes.ErrorRecord) // for mount; may be nil
 	gauges   func() []nodes.Gauge    // for mount; may be nil
 }
@@ -195,7 +196,7 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 	cfg := nodes.Config{
 		Branch: t.branch, Tag: t.tag, Version: t.version.n, AsOf: t.asof.t,
 		OpTimeout: t.opTimeout, Memory: int64(t.memory), Budget: t.stores.budget, Release: release(), OnError: t.onError, Gauges: t.stores.gauges(uri, t.gauges),
-		PollInterval: t.poll, OnChange: t.onChange,
+		PollInterval: t.poll, OnChange: t.onChange, Settle: t.settle,
 		CacheDir: t.cacheDir, ForReader: t.forReader, OmitIndex: t.omitIndex,
 	}
 	if cfg.Dataset, err = dataset.Open(ctx, st, dopt); fault.Is(err, fault.NotFound) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -49,7 +50,7 @@ func (d *Dataset) Manifest(ctx context.Context, ref VersionRef) (*Manifest, erro
 
 // readManifest reads the file. listed is false if it was not the object that the listing showed.
 func (d *Dataset) readManifest(ctx context.Context, ref VersionRef) (m *Manifest, listed bool, err error) {
-	v := &view{ctx: ctx, st: d.st, name: ref.Path(), where: store.Join(d.URI(), ref.Path()), size: ref.Object.Size}
+	v := &view{ctx: ctx, st: d.st, name: ref.Path(), where: store.Join(d.URI(), ref.Path()), size: ref.Object.Size, obj: ref.Object}
 	listed = true
 	if err = v.readTail(); err != nil && !fault.Is(err, fault.Corrupt) {
 		return nil, false, err
@@ -63,13 +64,28 @@ func (d *Dataset) readManifest(ctx context.Context, ref VersionRef) (m *Manifest
 		if now.Size == v.size {
 			return nil, false, err
 		}
-		ref.Object, v.size, listed = now, now.Size, false
+		if _, local := d.st.Local(); local {
+			return nil, false, v.replaced(now)
+		}
+		ref.Object, v.size, v.obj, listed = now, now.Size, now, false
 		if err = v.readTail(); err != nil {
 			return nil, false, err
 		}
 	}
 	m, err = d.parseManifest(v, ref)
+	if _, local := d.st.Local(); local && !ref.Object.Modified.IsZero() {
+		// Files of this machine are read by name. One that is gone by now was the right one when it was read.
+		if now, serr := d.st.Stat(ctx, ref.Path()); serr == nil && !now.SameContent(ref.Object) {
+			return nil, false, v.replaced(now)
+		}
+	}
 	return m, listed, err
+}
+
+// replaced is the failure of a manifest that is another file than the one that was listed.
+func (v *view) replaced(now store.Object) error {
+	return fault.New("dataset.Manifest", v.where, fault.Stale, "the manifest was replaced: %d bytes of %s now, %d bytes of %s when it was listed",
+		now.Size, now.Modified.UTC().Format(time.RFC3339Nano), v.obj.Size, v.obj.Modified.UTC().Format(time.RFC3339Nano))
 }
 
 // parseManifest decodes the sections of the file.
@@ -145,12 +161,21 @@ type view struct {
 	st          store.Store
 	name, where string
 	size        int64
-	from        int64 // buf holds the bytes from here to the end
+	obj         store.Object // that was listed
+	from        int64        // buf holds the bytes from here to the end
 	buf         []byte
 }
 
 func (v *view) corrupt(off int64, format string, args ...any) error {
 	return fault.New("dataset.Manifest", at(v.where, off), fault.Corrupt, format, args...)
+}
+
+// fetch reads n bytes at off. Where the store can tell, they are those of the listed object.
+func (v *view) fetch(off, n int64) ([]byte, error) {
+	if v.obj.Name != v.name {
+		return v.st.ReadRange(v.ctx, v.name, off, n)
+	}
+	return store.ReadObject(v.ctx, v.st, v.obj, off, n)
 }
 
 // readTail reads the last 64 KiB and checks that the file ends like a manifest.
@@ -159,7 +184,7 @@ func (v *view) readTail() error {
 		return v.corrupt(0, "a file of %d bytes is no manifest: trailer and length alone take %d", v.size, trailerBytes+4)
 	}
 	n := min(v.size, tailBytes)
-	b, err := v.st.ReadRange(v.ctx, v.name, v.size-n, n)
+	b, err := v.fetch(v.size-n, n)
 	if err != nil {
 		return err
 	}
@@ -190,7 +215,7 @@ func (v *view) read(lo, hi int64) ([]byte, error) {
 		return v.buf[lo-v.from : hi-v.from], nil
 	}
 	end := min(hi, v.from)
-	b, err := v.st.ReadRange(v.ctx, v.name, lo, end-lo)
+	b, err := v.fetch(lo, end-lo)
 	if err != nil {
 		return nil, err
 	}
