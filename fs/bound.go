@@ -24,10 +24,10 @@ type runner struct {
 	abandoned atomic.Int64 // workers whose request has been answered without them
 	stalls    atomic.Int64 // requests answered without their worker because of the time
 	dumped    atomic.Int64 // when stacks were last looked at, in Unix nanoseconds
-	marks     marks
+	workers   workers
 }
 
-// run calls work in a goroutine of its own with a context that ends after limit, and returns work's error. When the
+// run calls work in a goroutine other than the caller's with a context that ends after limit, and returns work's error. When the
 // time is over it returns fault.TimedOut, whether or not work has noticed; when caller ends (the client took a
 // signal) it waits for the grace period and returns fault.Cancelled. finished reports whether work has returned:
 // while it has not, the memory it writes to must not be used again. A panic in work becomes an error. where names the
@@ -47,8 +47,7 @@ func (r *runner) run(caller context.Context, op string, where func() string, lim
 	var state atomic.Int32
 	done := make(chan error, 1)
 	r.running.Add(1)
-	worker := r.marks.get()
-	go worker.run(func() {
+	worker := r.workers.start(r.ctx, func(w *worker) {
 		var werr error
 		defer func() {
 			if v := recover(); v != nil {
@@ -60,7 +59,7 @@ func (r *runner) run(caller context.Context, op string, where func() string, lim
 			if state.Swap(returned) == left {
 				r.abandoned.Add(-1)
 			}
-			r.marks.put(worker)
+			r.workers.finish(w)
 			done <- werr
 		}()
 		werr = work(ctx)

@@ -164,7 +164,8 @@ func fakeTree() *fakeDir {
 		clear(p)
 		return len(p), nil
 	}}, "zeros.bin")
-	root.add(&fakeLink{"link", "README.txt"}, "link")
+	var linkReads atomic.Int64
+	root.add(countedLink{&fakeLink{"link", "README.txt"}, &linkReads}, "link")
 
 	plain, handy := newFakeDir("plain"), newFakeDir("handy")
 	handy.handy = true
@@ -287,7 +288,7 @@ func fakeTree() *fakeDir {
 		case "calls":
 			text := fmt.Sprintf("few.lookups %d\nfew.entries %d\nplain.lookups %d\nplain.entries %d\nhandy.lookups %d\nhandy.entries %d\nroot.lookups %d\n",
 				few.lookups.Load(), few.entries.Load(), plain.lookups.Load(), plain.entries.Load(), handy.lookups.Load(), handy.entries.Load(), root.lookups.Load())
-			text += fmt.Sprintf("local.reads %d\n", localReads.Load())
+			text += fmt.Sprintf("local.reads %d\nlink.reads %d\n", localReads.Load(), linkReads.Load())
 			for _, n := range []string{"page", "hang", "slow"} {
 				text += fmt.Sprintf("%s.reads %d\n", n, reads[n].Load())
 			}

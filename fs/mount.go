@@ -118,18 +118,20 @@ func (m *mount) rawFileSystem() (fuse.RawFileSystem, *fuse.MountOptions) {
 		logger = log.New(os.Stderr, "fuse: ", log.Lmicroseconds)
 	}
 	mo := fuse.MountOptions{
-		FsName:            m.opt.Source,
-		Name:              "frifs",
-		Options:           []string{"default_permissions"},
-		AllowOther:        m.opt.AllowOther || m.opt.AllowRoot,
-		MaxBackground:     64,
-		MaxWrite:          maxRequest,
-		MaxReadAhead:      m.opt.MaxReadAhead,
-		DisableXAttrs:     true,
-		DisableSplice:     true,
-		ExtraCapabilities: fuse.CAP_READDIRPLUS_AUTO,
-		Debug:             m.opt.DebugFUSE,
-		Logger:            logger,
+		FsName:        m.opt.Source,
+		Name:          "frifs",
+		Options:       []string{"default_permissions"},
+		AllowOther:    m.opt.AllowOther || m.opt.AllowRoot,
+		MaxBackground: 64,
+		MaxWrite:      maxRequest,
+		MaxReadAhead:  m.opt.MaxReadAhead,
+		DisableXAttrs: true,
+		DisableSplice: true,
+		// An inode number never gets another target either: the kernel may keep it for as long as it keeps the name.
+		EnableSymlinkCaching: true,
+		ExtraCapabilities:    fuse.CAP_READDIRPLUS_AUTO,
+		Debug:                m.opt.DebugFUSE,
+		Logger:               logger,
 		PanicHandler: func(v any) fuse.Status {
 			m.panicked(v, debug.Stack())
 			return fuse.EIO

@@ -3,12 +3,9 @@ package fs
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"runtime/pprof"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -25,7 +22,7 @@ type stall struct {
 const stackPause = time.Second
 
 // stalled counts a stall and reports it with the stack of its worker.
-func (r *runner) stalled(op string, where func() string, limit time.Duration, worker *mark) {
+func (r *runner) stalled(op string, where func() string, limit time.Duration, w *worker) {
 	r.stalls.Add(1)
 	if r.onStall == nil {
 		return
@@ -33,60 +30,26 @@ func (r *runner) stalled(op string, where func() string, limit time.Duration, wo
 	s := stall{op: op, path: where(), limit: limit, stack: "left out: another was taken less than a second before"}
 	now, last := time.Now().UnixNano(), r.dumped.Load()
 	if now-last >= int64(stackPause) && r.dumped.CompareAndSwap(last, now) {
-		s.stack = worker.stack()
+		s.stack = w.stack()
 	}
 	r.onStall(s)
 }
 
-// markLabel is the profiler's label that tells workers apart.
-const markLabel = "frifs-worker"
-
-// mark tells one worker at a time from all other goroutines, so that its stack can be found when it is wanted. Setting it
-// costs next to nothing: workers come by the thousand, and hardly one of them stalls.
-type mark struct {
-	value  string
-	labels context.Context
-}
-
-// marks are the marks that no worker has.
-type marks struct {
-	free sync.Pool
-	last atomic.Int64
-}
-
-func (m *marks) get() *mark {
-	if k, ok := m.free.Get().(*mark); ok {
-		return k
-	}
-	k := &mark{value: strconv.FormatInt(m.last.Add(1), 10)}
-	k.labels = pprof.WithLabels(context.Background(), pprof.Labels(markLabel, k.value))
-	return k
-}
-
-// put takes the mark of a worker that is at its end. Goroutines that it has started keep the label.
-func (m *marks) put(k *mark) { m.free.Put(k) }
-
-// run is the first function of each worker.
-func (k *mark) run(work func()) {
-	pprof.SetGoroutineLabels(k.labels)
-	work()
-}
-
 // stack returns the stack of the worker, the innermost function first.
-func (k *mark) stack() string {
+func (w *worker) stack() string {
 	var all bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
 		return "not found: " + err.Error()
 	}
-	return stackOf(&all, k.value)
+	return stackOf(&all, w.mark)
 }
 
 // stackOf finds the worker with a mark in a profile of goroutines, as package pprof writes it in text: for each stack a
 // line of numbers, then "# labels: {...}" where there are any, then "#", address, function and place of each call. It
 // gives the calls in the form of other stacks.
 func stackOf(profile *bytes.Buffer, mark string) string {
-	const first = ".(*mark).run+"
-	want := "# labels: {" + strconv.Quote(markLabel) + ":" + strconv.Quote(mark)
+	const first = ".(*worker).run+"
+	want := "# labels: {" + strconv.Quote(workerLabel) + ":" + strconv.Quote(mark)
 	var calls []string
 	marked, worker := false, false
 	lines := bufio.NewScanner(profile)

@@ -1,0 +1,35 @@
+package fs
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+)
+
+type countedLink struct {
+	*fakeLink
+	reads *atomic.Int64
+}
+
+func (l countedLink) Target(ctx context.Context) (string, error) {
+	l.reads.Add(1)
+	return l.fakeLink.Target(ctx)
+}
+
+// TestLinksAreReadOnce walks a path through a link again and again: the kernel keeps where it leads, which never changes
+// for one inode. (TestInvalidate has a name come to mean another link.)
+func TestLinksAreReadOnce(t *testing.T) {
+	s := start(t)
+	for range 50 {
+		if target, err := os.Readlink(s.path("link")); err != nil || target != "README.txt" {
+			t.Fatalf("%q, %v", target, err)
+		}
+		if _, err := os.Stat(s.path("link")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.freshCalls(t)["link.reads"]; n != 1 {
+		t.Errorf("the link was read %d times, want once", n)
+	}
+}
