@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 
 	"gocloud.dev/blob"
 
@@ -15,10 +17,49 @@ import (
 
 // bucket is an open bucket and what is known of its kind.
 type bucket struct {
-	blob      *blob.Bucket
+	mu     sync.Mutex   // guards blob and region
+	blob   *blob.Bucket // replaced where the server says that the bucket is in another region
+	region string
+	in     func(region string) (*blob.Bucket, error) // opens the bucket in a region; nil: there are no regions
+
 	identity  string // names the bucket among all stores, without credentials; "" if nothing outlives this process
 	driver    driver // nil: nothing is known beyond gocloud
 	unordered bool   // listings come in no order
+}
+
+// do makes a request of the bucket, and a second one where the answer to the first was that the bucket is elsewhere.
+func (b *bucket) do(request func(*blob.Bucket) error) error {
+	b.mu.Lock()
+	at, region := b.blob, b.region
+	b.mu.Unlock()
+	err := request(at)
+	if b.in == nil {
+		return err
+	}
+	a, ok := answerIn(err)
+	to := a.header.Get("X-Amz-Bucket-Region")
+	if !ok || to == "" || to == region || a.status != http.StatusMovedPermanently && a.status != http.StatusTemporaryRedirect &&
+		a.status != http.StatusBadRequest && a.status != http.StatusForbidden {
+		return err
+	}
+	if at, err = b.move(to); err != nil {
+		return err
+	}
+	return request(at)
+}
+
+// move goes to another region, with all requests from now on.
+func (b *bucket) move(region string) (*blob.Bucket, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.region != region {
+		at, err := b.in(region)
+		if err != nil {
+			return nil, err
+		}
+		b.blob, b.region = at, region // the old one may be in use; it holds nothing that has to be closed
+	}
+	return b.blob, nil
 }
 
 // driver is what a cloud can do beyond gocloud's common ground.
@@ -168,7 +209,11 @@ func (s *Blob) page(ctx context.Context, dir string, token []byte, size int) (ou
 	}
 	call, cancel := s.call(ctx)
 	defer cancel()
-	page, next, err := s.bucket.blob.ListPage(call, token, size, &blob.ListOptions{Prefix: prefix, Delimiter: "/"})
+	var page []*blob.ListObject
+	err = s.bucket.do(func(b *blob.Bucket) (err error) {
+		page, next, err = b.ListPage(call, token, size, &blob.ListOptions{Prefix: prefix, Delimiter: "/"})
+		return err
+	})
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, s.fail(ctx, call, op, dir, err)
 	}
@@ -198,8 +243,11 @@ func (s *Blob) stat(ctx context.Context, op, name string) (Object, error) {
 	}
 	call, cancel := s.call(ctx)
 	defer cancel()
-	a, err := s.bucket.blob.Attributes(call, key)
-	if err != nil {
+	var a *blob.Attributes
+	if err := s.bucket.do(func(b *blob.Bucket) (err error) {
+		a, err = b.Attributes(call, key)
+		return err
+	}); err != nil {
 		return Object{}, s.fail(ctx, call, op, name, err)
 	}
 	obj := Object{Name: name, Size: a.Size, Modified: a.ModTime, ETag: a.ETag}

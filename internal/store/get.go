@@ -100,8 +100,11 @@ func (s *Blob) ask(ctx context.Context, key string, off, n int64, etag string) (
 			return nil
 		}
 	}
-	r, err := s.bucket.blob.NewRangeReader(ctx, key, off, n, opts)
-	if err != nil {
+	var r *blob.Reader
+	if err := s.bucket.do(func(b *blob.Bucket) (err error) {
+		r, err = b.NewRangeReader(ctx, key, off, n, opts)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	b := &body{r, Object{Size: r.Size(), Modified: r.ModTime()}, off}

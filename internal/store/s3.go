@@ -25,7 +25,8 @@ import (
 // maxIdle is how many connections to one host are kept open for the next request.
 const maxIdle = 64
 
-// openS3 opens a bucket of S3 or of a compatible server. Options of the URI are gocloud's (region, endpoint, profile,
+// openS3 opens a bucket of S3 or of a compatible server. Where no region is configured, or another than that of the
+// bucket, the server's first answer tells the right one. Options of the URI are gocloud's (region, endpoint, profile,
 // anonymous, use_path_style, ...) and those of Lance's storage options that say where the data are. Credentials come
 // from the chain of the AWS SDK.
 func openS3(ctx context.Context, a *address, opt Options) (*bucket, error) {
@@ -58,17 +59,21 @@ func openS3(ctx context.Context, a *address, opt Options) (*bucket, error) {
 		}
 		cfg.BaseEndpoint = aws.String(endpoint)
 	}
-	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
-		if o.BaseEndpoint != nil {
-			endpoint = *o.BaseEndpoint
-			o.UsePathStyle = true // servers beside Amazon's rarely have a host name per bucket
-		}
-		if pathStyle != nil {
-			o.UsePathStyle = *pathStyle
-		}
-		o.DisableLogOutputChecksumValidationSkipped = true
-	})
-	b, err := s3blob.OpenBucket(ctx, client, a.bucket, nil)
+	in := func(region string) (*blob.Bucket, error) {
+		client := s3.NewFromConfig(cfg, func(o *s3.Options) {
+			o.Region = region
+			if o.BaseEndpoint != nil {
+				endpoint = *o.BaseEndpoint
+				o.UsePathStyle = true // servers beside Amazon's rarely have a host name per bucket
+			}
+			if pathStyle != nil {
+				o.UsePathStyle = *pathStyle
+			}
+			o.DisableLogOutputChecksumValidationSkipped = true
+		})
+		return s3blob.OpenBucket(context.WithoutCancel(ctx), client, a.bucket, nil)
+	}
+	b, err := in(cfg.Region)
 	if err != nil {
 		return nil, fault.New(op, a.shown, fault.Invalid, "%w", brief(err))
 	}
@@ -76,7 +81,7 @@ func openS3(ctx context.Context, a *address, opt Options) (*bucket, error) {
 		endpoint = u.Host // what names the store, without anything secret
 	}
 	return &bucket{
-		blob: b, identity: "s3|" + endpoint + "|" + a.bucket, driver: s3Driver{},
+		blob: b, region: cfg.Region, in: in, identity: "s3|" + endpoint + "|" + a.bucket, driver: s3Driver{},
 		unordered: strings.HasSuffix(a.bucket, "--x-s3"), // directory buckets list in any order
 	}, nil
 }

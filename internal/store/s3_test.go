@@ -21,12 +21,17 @@ type s3Server struct {
 	objects map[string]string
 	log     []string
 	refuse  func(r *http.Request) int // status, 0 to answer
+	// answer may answer in place of the server.
+	answer func(w http.ResponseWriter, r *http.Request) bool
 }
 
 func (s *s3Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = append(s.log, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.Header.Get("Range")))
+	if s.answer != nil && s.answer(w, r) {
+		return
+	}
 	if s.refuse != nil {
 		if code := s.refuse(r); code != 0 {
 			w.WriteHeader(code)
@@ -209,6 +214,55 @@ func TestS3ServerThatIgnoresRanges(t *testing.T) {
 	}
 	if b, err := st.ReadRange(t.Context(), "a", 10, 5); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("from the middle: %q, %v; wrong bytes must not come through", b, err)
+	}
+}
+
+// The region of a bucket is found by itself, whichever request is the first, and for all requests after it.
+func TestS3RegionIsFound(t *testing.T) {
+	for _, first := range []string{"list", "stat", "read", "open"} {
+		for _, status := range []int{http.StatusMovedPermanently, http.StatusBadRequest, http.StatusForbidden} {
+			s, st, _ := serveS3(t, map[string]string{"pre/a": pattern(100)})
+			wrong := 0
+			s.answer = func(w http.ResponseWriter, r *http.Request) bool {
+				w.Header().Set("X-Amz-Bucket-Region", "eu-south-7")
+				if strings.Contains(r.Header.Get("Authorization"), "/eu-south-7/s3/") {
+					return false
+				}
+				wrong++
+				w.WriteHeader(status)
+				return true
+			}
+			var err error
+			switch first {
+			case "list":
+				_, err = st.List(t.Context(), "")
+			case "stat":
+				_, err = st.Stat(t.Context(), "a")
+			case "read":
+				_, err = st.ReadRange(t.Context(), "a", 0, 5)
+			case "open":
+				_, err = st.Open(t.Context(), "a")
+			}
+			if err != nil {
+				t.Errorf("%s after %d: %v", first, status, err)
+			}
+			reads(t, open(t, st.Sub(""), "a"), pattern(100), 0, 100)
+			if _, err := st.List(t.Context(), ""); err != nil || wrong != 1 {
+				t.Errorf("%s after %d: %d requests in the wrong region, then %v", first, status, wrong, err)
+			}
+		}
+	}
+	// A server that has another answer each time is asked twice, not for ever.
+	s, st, _ := serveS3(t, map[string]string{"pre/a": "x"})
+	n := 0
+	s.answer = func(w http.ResponseWriter, _ *http.Request) bool {
+		n++
+		w.Header().Set("X-Amz-Bucket-Region", fmt.Sprint("r-", n))
+		w.WriteHeader(http.StatusMovedPermanently)
+		return true
+	}
+	if _, err := st.Stat(t.Context(), "a"); err == nil || n != 2 || !strings.Contains(err.Error(), "region r-2") {
+		t.Errorf("%d requests, %v", n, err)
 	}
 }
 
