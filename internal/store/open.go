@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
+	"strings"
 
 	"github.com/frifs/frifs/fault"
 )
@@ -23,7 +24,7 @@ func OpenURI(ctx context.Context, uri string, opt Options) (Store, error) {
 	if !IsURI(uri) {
 		return NewLocal(uri, opt)
 	}
-	u, err := url.Parse(uri)
+	u, err := parseURI(uri)
 	if err != nil {
 		return nil, fault.New("store.OpenURI", "", fault.Invalid, "the URI cannot be parsed: %v", bareURLError(err))
 	}
@@ -33,6 +34,28 @@ func OpenURI(ctx context.Context, uri string, opt Options) (Store, error) {
 	}
 	return opt.layer().wrap(b), nil
 }
+
+// parseURI parses a URI with a scheme. Names of objects are written in it as people write them: a # is part of the name,
+// since no store has fragments, and so is a % that begins no escape. A ? begins the options; write %3F in a name.
+func parseURI(uri string) (*url.URL, error) {
+	name, query, asked := strings.Cut(uri, "?")
+	name = escapes.ReplaceAllStringFunc(name, func(s string) string {
+		switch {
+		case s == "#":
+			return "%23"
+		case len(s) == 1:
+			return "%25"
+		}
+		return s
+	})
+	if asked {
+		name += "?" + query
+	}
+	return url.Parse(name)
+}
+
+// escapes finds what may be an escape, and #.
+var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}|%|#`)
 
 // bareURLError drops the URL, which may hold credentials, from an error of url.Parse.
 func bareURLError(err error) error {

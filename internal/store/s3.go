@@ -32,6 +32,10 @@ const maxIdle = 64
 func openS3(ctx context.Context, a *address, opt Options) (*bucket, error) {
 	const op = "store.OpenURI"
 	endpoint, given := a.take("endpoint", "aws_endpoint", "aws_endpoint_url", "endpoint_url")
+	plain, _, err := a.flag("disable_https", "disablessl", "allow_http", "aws_allow_http")
+	if err != nil {
+		return nil, err
+	}
 	if !given && env("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") == "" {
 		endpoint = env("AWS_ENDPOINT") // the name that Lance reads; the SDK reads the others
 	}
@@ -54,6 +58,13 @@ func openS3(ctx context.Context, a *address, opt Options) (*bucket, error) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = 2*maxIdle, maxIdle
 	})
 	if endpoint != "" {
+		if !IsURI(endpoint) { // as the older options of gocloud have it
+			scheme := "https://"
+			if plain {
+				scheme = "http://"
+			}
+			endpoint = scheme + endpoint
+		}
 		if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.User != nil {
 			return nil, fault.New(op, a.shown, fault.Invalid, "the endpoint is no URL such as http://localhost:9000")
 		}
@@ -125,8 +136,8 @@ func s3Params(a *address, opt Options) (url.Values, *bool, error) {
 		"role_duration", "web_identity_token_file", "request_checksum_calculation", "response_checksum_validation"} {
 		set(n)
 	}
-	for _, n := range []string{"awssdk", "allow_http", "aws_allow_http", "ssetype", "kmskeyid", "accelerate", "disable_https"} {
-		a.take(n) // of writing, or of no consequence here: the scheme of the endpoint says whether TLS is used
+	for _, n := range []string{"awssdk", "ssetype", "kmskeyid", "accelerate"} {
+		a.take(n) // of writing, or of no consequence here
 	}
 	anonymous, _, err := a.flag("anonymous", "skip_signature", "aws_skip_signature")
 	if err != nil {

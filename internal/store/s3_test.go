@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -214,6 +215,39 @@ func TestS3ServerThatIgnoresRanges(t *testing.T) {
 	}
 	if b, err := st.ReadRange(t.Context(), "a", 10, 5); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("from the middle: %q, %v; wrong bytes must not come through", b, err)
+	}
+}
+
+// The ways to say where a compatible server is.
+func TestS3Endpoints(t *testing.T) {
+	s, _, _ := serveS3(t, map[string]string{"pre/a": pattern(100)})
+	h := httptest.NewServer(s)
+	defer h.Close()
+	host := strings.TrimPrefix(h.URL, "http://")
+	for _, tc := range []struct{ env, query string }{
+		{"", "endpoint=" + h.URL},
+		{"", "endpoint=" + h.URL + "&s3ForcePathStyle=true"},
+		{"", "endpoint=" + url.QueryEscape(h.URL) + "&use_path_style=true&region=eu-west-1"},
+		{"", "endpoint=" + host + "&disable_https=true&s3ForcePathStyle=true"},
+		{"", "endpoint=" + host + "&disableSSL=true"},
+		{"", "aws_endpoint=" + h.URL + "&aws_region=x&virtual_hosted_style_request=false&allow_http=true"},
+		{"AWS_ENDPOINT_URL", ""}, {"AWS_ENDPOINT_URL_S3", "region=us-west-1"}, {"AWS_ENDPOINT", "s3ForcePathStyle=true"},
+	} {
+		t.Run(tc.env+tc.query, func(t *testing.T) {
+			if tc.env != "" {
+				t.Setenv(tc.env, h.URL)
+			}
+			st, err := OpenURI(t.Context(), "s3://bucket/pre/?"+tc.query, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reads(t, open(t, st, "a"), pattern(100), 0, 100)
+		})
+	}
+	for _, bad := range []string{"endpoint=http://", "endpoint=http://u:hunter2@h", "endpoint=http://h&s3ForcePathStyle=maybe"} {
+		if _, err := OpenURI(t.Context(), "s3://bucket/pre?"+bad, Options{}); !fault.Is(err, fault.Invalid) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want invalid", bad, err)
+		}
 	}
 }
 

@@ -194,11 +194,11 @@ func WithoutCredentials(u *url.URL) string {
 // WithOptionsOf returns uri with the options (the query) of root, if uri has none of its own and both name the same kind
 // of store: the bases of a dataset are recorded without the endpoint and the region that its root was opened with.
 func WithOptionsOf(root, uri string) string {
-	r, err := url.Parse(root)
+	r, err := parseURI(root)
 	if err != nil || r.RawQuery == "" || !IsURI(root) || !IsURI(uri) {
 		return uri
 	}
-	u, err := url.Parse(uri)
+	u, err := parseURI(uri)
 	if err != nil || u.RawQuery != "" || schemes[strings.ToLower(u.Scheme)].scheme != schemes[strings.ToLower(r.Scheme)].scheme {
 		return uri
 	}

@@ -29,8 +29,16 @@ func TestURIForms(t *testing.T) {
 		{"memory://x/y", "mem", "", "x/y", "mem://x/y", ""},
 		{"file:///a/b", "file", "", "a/b", "file:///a/b", ""},
 		{"file-object-store:///a/b", "file", "", "a/b", "file:///a/b", ""},
+		{"s3://b/my table.lance/", "s3", "b", "my table.lance", "s3://b/my%20table.lance", ""},
+		{"s3://b/my%20table.lance", "s3", "b", "my table.lance", "s3://b/my%20table.lance", ""},
+		{"gs://b/a#1 + 100%/ü&=.lance", "gs", "b", "a#1 + 100%/ü&=.lance", "gs://b/a%231%20+%20100%25/%C3%BC&=.lance", ""},
+		{"az://c/what%3F/x%2525?storage_account=a", "azblob", "c", "what?/x%25", "az://c/what%3F/x%2525", "storage_account=a"},
+		{"s3a://b/p", "s3", "b", "p", "s3://b/p", ""},
+		{"gcs://b/p", "gs", "b", "p", "gs://b/p", ""},
+		{"azure://c/p", "azblob", "c", "p", "az://c/p", ""},
+		{"mem://", "mem", "", "", "mem:", ""},
 	} {
-		u, err := url.Parse(tc.uri)
+		u, err := parseURI(tc.uri)
 		if err != nil {
 			t.Fatal(err)
 		}
