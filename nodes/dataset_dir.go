@@ -15,6 +15,8 @@ type otherDataset struct {
 	open  func(context.Context) (*Tree, error)
 	// lost are the names that ERROR.json gives for a dataset that cannot be opened.
 	lost []string
+	// instead makes the dataset.json of a dataset that has no version yet; nil = there is none.
+	instead func(ctx context.Context, failure error) (*bytesFile, error)
 	// also adds what else is wrong with the dataset as a whole; an error means that this cannot be told now.
 	also func(context.Context, *problems) error
 }
@@ -44,10 +46,17 @@ func (t *Tree) datasetDir(o otherDataset) *dir {
 			return nil, t.failed("list", o.path, err)
 		}
 		out := &listing{}
-		if failure == nil {
+		switch {
+		case failure == nil:
 			if out, err = sub.rootList(ctx); err != nil {
 				return nil, t.failed("list", o.path, err)
 			}
+		case o.instead != nil:
+			f, err := o.instead(ctx, failure)
+			if err != nil {
+				return nil, err
+			}
+			out.add("dataset.json", f)
 		}
 		if len(es) > 0 {
 			f, err := errorBytes(ctx, o.uri, o.path, o.mtime, es)
@@ -73,6 +82,8 @@ func (t *Tree) datasetDir(o otherDataset) *dir {
 				return nil, notFound(o.path, name)
 			}
 			return errorBytes(ctx, o.uri, o.path, o.mtime, es)
+		case failure != nil && name == "dataset.json" && o.instead != nil:
+			return o.instead(ctx, failure)
 		case failure != nil:
 			return nil, fault.Wrap("lookup", o.path+"/"+name, failure) // ERROR.json says so
 		}

@@ -2,10 +2,13 @@ package nodes
 
 import (
 	"context"
+	"crypto/sha256"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/frifs/frifs/internal/dataset"
 )
 
 // datasetJSON is dataset.json, a live file: what is to be said of the dataset as a whole, as of its newest version.
@@ -28,42 +31,69 @@ func (t *Tree) datasetJSON(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	li := v.listing
 	j := newJSONDoc()
 	j.Members(func(e *enc) {
-		e.K("uri").Str(t.cfg.URI)
-		e.K("kind").Str(t.kind())
-		e.K("latest_version").OptUint(latest)
-		e.K("versions").Obj(func() {
-			e.K("count").Int(int64(len(v.refs)))
-			e.K("first")
-			if len(v.refs) == 0 {
-				e.Null()
-			} else {
-				e.Uint(v.refs[0].Version)
-			}
-			e.K("shown").Int(int64(v.hi - v.lo))
-			e.K("v1_names").Int(int64(li.V1))
-			e.K("v2_names").Int(int64(li.V2))
-			e.K("latest_manifest_file").Bool(li.LegacyLatest)
-		})
-		e.K("ignored_in_versions").Obj(func() {
-			for _, k := range slices.Sorted(maps.Keys(li.Ignored)) {
-				e.K(k).Int(int64(li.Ignored[k]))
-			}
-		})
-		e.K("detached_versions").Arr(func() {
-			for _, d := range li.Detached {
-				e.Item().Str(strings.TrimSuffix(strings.TrimPrefix(d, "d"), ".manifest"))
-			}
-		})
-		e.refNames("branches", refs.branches, refs.berr)
-		e.refNames("tags", refs.tags, refs.terr)
+		e.datasetHead(t.cfg.URI, t.kind(), latest, v, refs)
 		e.datasetFacts(l)
 		e.K("error").Err(lerr)
 		refs.members(e, t)
+		refs.branchOf(e, t)
 	})
 	return jsonBytes(ctx, j.Done())
+}
+
+// datasetHead writes the members of dataset.json that need no manifest.
+func (e *enc) datasetHead(uri, kind string, latest *uint64, v *view, refs *refsFacts) {
+	li := v.listing
+	e.K("uri").Str(uri)
+	e.K("kind").Str(kind)
+	e.K("latest_version").OptUint(latest)
+	e.K("versions").Obj(func() {
+		e.K("count").Int(int64(len(v.refs)))
+		e.K("first")
+		if len(v.refs) == 0 {
+			e.Null()
+		} else {
+			e.Uint(v.refs[0].Version)
+		}
+		e.K("shown").Int(int64(v.hi - v.lo))
+		e.K("v1_names").Int(int64(li.V1))
+		e.K("v2_names").Int(int64(li.V2))
+		e.K("latest_manifest_file").Bool(li.LegacyLatest)
+	})
+	e.K("ignored_in_versions").Obj(func() {
+		for _, k := range slices.Sorted(maps.Keys(li.Ignored)) {
+			e.K(k).Int(int64(li.Ignored[k]))
+		}
+	})
+	e.K("detached_versions").Arr(func() {
+		for _, d := range li.Detached {
+			e.Item().Str(strings.TrimSuffix(strings.TrimPrefix(d, "d"), ".manifest"))
+		}
+	})
+	e.refNames("branches", refs.branches, refs.berr)
+	e.refNames("tags", refs.tags, refs.terr)
+}
+
+// incompleteTable is dataset.json of a directory that a database takes for a table, and that holds no version: it is half
+// made, or was dropped. error says which.
+func (t *Tree) incompleteTable(ctx context.Context, name, uri string, failure error) (*bytesFile, error) {
+	refs := &refsFacts{}
+	j := newJSONDoc()
+	j.Members(func(e *enc) {
+		e.datasetHead(uri, "dataset", nil, &view{listing: &dataset.Listing{}}, refs)
+		e.datasetFacts(nil)
+		e.K("error").Err(failure)
+		refs.members(e, t)
+		e.K("branch_of").Null()
+	})
+	data, err := jsonBytes(ctx, j.Done())
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	p := "tables/" + name + "/dataset.json"
+	return &bytesFile{base: base{ino: inode(uri, "dataset.json", string(sum[:])), path: p, mtime: t.start}, data: data}, nil
 }
 
 // datasetFacts writes what the newest manifest says about the dataset; null where it cannot be read.

@@ -5,17 +5,24 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/frifs/frifs/internal/dataset"
 )
 
 // watchTables makes the tables of the tree's database known.
 func (t *Tree) watchTables() *watched[*tableNames] {
 	return &watched[*tableNames]{
 		t: t, name: "tables",
-		find: func(ctx context.Context, old *tableNames, _ bool) (*tableNames, error) {
+		find: func(ctx context.Context, old *tableNames, full bool) (*tableNames, error) {
 			l, err := t.db.Tables(ctx)
 			if err != nil {
 				return nil, err
 			}
+			var known *dataset.TableList
+			if old != nil && !full {
+				known = old.TableList
+			}
+			t.db.States(ctx, l, known)
 			now := newTableNames(l)
 			if old != nil && old.Others == now.Others && old.Catalog == now.Catalog && maps.Equal(old.byName, now.byName) {
 				return old, nil

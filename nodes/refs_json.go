@@ -96,7 +96,7 @@ func (t *Tree) branchSelf(ctx context.Context, f *refsFacts, name string) error 
 	return fault.Wrap("nodes.Refs", "", ctx.Err())
 }
 
-// members writes refs and branch_of.
+// members writes the refs one by one.
 func (f *refsFacts) members(e *enc, t *Tree) {
 	e.K("tag_refs").List(f.terr, len(f.tags), func(i int) {
 		r, tag := f.tags[i], f.tag[i]
@@ -127,6 +127,10 @@ func (f *refsFacts) members(e *enc, t *Tree) {
 		}
 		e.K("error").Err(err)
 	})
+}
+
+// branchOf writes branch_of: of which dataset this is a branch.
+func (f *refsFacts) branchOf(e *enc, t *Tree) {
 	main, name := t.ds.Main()
 	e.K("branch_of")
 	if main == nil {

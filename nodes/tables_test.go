@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,17 +64,26 @@ func TestDatabase(t *testing.T) {
 		t.Errorf("root %q, want %q", got, want)
 	}
 	want := []string{"1ffe2dcb_ns1$tt", "__manifest", "a", "b c", "half", "reserved"}
-	if got := names(t, tr, "tables"); !slices.Equal(got, want) {
+	listed := []string{"1ffe2dcb_ns1$tt", "__manifest", "a", "half", "reserved"} // b c is deregistered
+	if got := names(t, tr, "tables"); !slices.Equal(got, listed) {
 		t.Errorf("tables %q, want %q", got, want)
 	}
 	doc := decode[struct {
 		Kind    string
 		Catalog bool
 		Others  int `json:"other_names"`
-		Tables  []struct{ Name, Directory, Path string }
+		Tables  []struct {
+			Name, Directory, Path string
+			Deregistered          *bool
+		}
 	}](t, tr, "dataset.json")
 	if doc.Kind != "database" || !doc.Catalog || doc.Others != 5 || len(doc.Tables) != len(want) || doc.Tables[3].Directory != "b c.lance" || doc.Tables[3].Path != "tables/b c" {
 		t.Errorf("dataset.json: %+v", doc)
+	}
+	for _, x := range doc.Tables {
+		if x.Deregistered == nil || *x.Deregistered != (x.Name == "b c") {
+			t.Errorf("%s: deregistered %v", x.Name, x.Deregistered)
+		}
 	}
 	for table, latest := range map[string]string{"a": "versions/1", "b c": "versions/2", "1ffe2dcb_ns1$tt": "versions/3", "__manifest": "versions/7"} {
 		if target, err := linkTarget(t, tr, "tables/"+table+"/latest"); err != nil || target != latest {
@@ -91,8 +101,20 @@ func TestDatabase(t *testing.T) {
 		if got := string(cat(t, tr, "tables/"+table+"/ERROR.json")); !strings.Contains(got, says) {
 			t.Errorf("%s: ERROR.json %s, want %q", table, got, says)
 		}
-		if got := names(t, tr, "tables/"+table); !slices.Contains(got, "ERROR.json") || (len(got) == 1) != (table != "b c") {
+		if got := names(t, tr, "tables/"+table); !slices.Contains(got, "ERROR.json") || !slices.Contains(got, "dataset.json") || (len(got) == 2) != (table != "b c") {
 			t.Errorf("%s: %q", table, got)
+		}
+		if table == "b c" {
+			continue
+		}
+		var empty map[string]any
+		if err := json.Unmarshal(cat(t, tr, "tables/"+table+"/dataset.json"), &empty); err != nil || empty["latest_version"] != nil || empty["error"] == nil {
+			t.Errorf("%s: dataset.json %v, %v", table, empty, err)
+		}
+		for key := range decode[map[string]any](t, tr, "tables/a/dataset.json") {
+			if _, ok := empty[key]; !ok {
+				t.Errorf("%s: dataset.json has no %q", table, key)
+			}
 		}
 	}
 	for _, p := range []string{"tables/other", "tables/a.lance", "tables/nope", "tables/half/versions", "tables/a/ERROR.json", "tables/a/.frifs"} {

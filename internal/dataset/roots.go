@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/store"
@@ -25,9 +26,20 @@ type Database struct {
 
 // Table is a directory that a database takes for a table. It need not be a dataset yet.
 type Table struct {
-	Name string // without .lance; of a table in a namespace the name of its directory
-	Dir  string
+	Name  string // without .lance; of a table in a namespace the name of its directory
+	Dir   string
+	State TableState
 }
+
+// TableState says whether catalogs list a table.
+type TableState uint8
+
+// The states of a table. The zero value stands for one that was not looked into.
+const (
+	TableUnknown TableState = iota
+	TableListed
+	TableDeregistered // taken out of its catalog: its data is still there, and catalogs do not list it
+)
 
 // TableList is what one listing of a database gave.
 type TableList struct {
@@ -80,7 +92,7 @@ func (db *Database) Tables(ctx context.Context) (*TableList, error) {
 			continue
 		}
 		l.Catalog = l.Catalog || o.Name == catalogDir
-		l.Tables = append(l.Tables, Table{name, o.Name})
+		l.Tables = append(l.Tables, Table{Name: name, Dir: o.Name})
 	}
 	slices.SortFunc(l.Tables, func(a, b Table) int { return strings.Compare(a.Dir, b.Dir) })
 	return l, nil
@@ -116,9 +128,52 @@ func (db *Database) Open(ctx context.Context, t Table) (*Dataset, error) {
 	return nil, fault.New("dataset.OpenTable", st.URI(), fault.NotFound, "the table has no versions: %s: %w", why, err)
 }
 
-// Deregistered reports whether the table was taken out of its catalog: its data is still there, and catalogs do not list
-// it. A failed look counts as no.
-func (db *Database) Deregistered(ctx context.Context, t Table) bool {
+// maxStates is up to how many tables of a database in an object store are looked into for their states.
+const maxStates = 100
+
+// States finds the state of each table of a list: one request per table where the database is on this machine. Elsewhere
+// what old tells is taken, the other tables cost a request each, and none is made where there are more than maxStates
+// tables. old may be nil. A look that fails leaves the state unknown.
+func (db *Database) States(ctx context.Context, l, old *TableList) {
+	_, local := db.st.Local()
+	known := map[string]TableState{}
+	if !local {
+		if len(l.Tables) > maxStates {
+			return
+		}
+		if old != nil {
+			for _, t := range old.Tables {
+				known[t.Dir] = t.State
+			}
+		}
+	}
+	var todo []int
+	for i, t := range l.Tables {
+		if l.Tables[i].State = known[t.Dir]; l.Tables[i].State == TableUnknown {
+			todo = append(todo, i)
+		}
+	}
+	const atATime = 16
+	slots := make(chan struct{}, atATime)
+	var wg sync.WaitGroup
+	for _, i := range todo {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			l.Tables[i].State = db.State(ctx, l.Tables[i])
+		})
+	}
+	wg.Wait()
+}
+
+// State looks into one table.
+func (db *Database) State(ctx context.Context, t Table) TableState {
 	_, err := db.st.Sub(t.Dir).Stat(ctx, deregisteredName)
-	return err == nil
+	switch {
+	case err == nil:
+		return TableDeregistered
+	case tolerable(err):
+		return TableListed
+	}
+	return TableUnknown
 }

@@ -15,7 +15,9 @@ type Tag struct {
 
 // Tags lists the tags by name, without reading them: one list request, and one for each directory below _refs/tags, which
 // stores that decode the names of files make of a tag with a slash. Only the main root of a dataset has any.
-func (d *Dataset) Tags(ctx context.Context) ([]Ref, error) { return d.listRefs(ctx, tagsDir, maxRefDepth) }
+func (d *Dataset) Tags(ctx context.Context) ([]Ref, error) {
+	return d.listRefs(ctx, tagsDir, maxRefDepth)
+}
 
 // Tag reads a tag. Errors: fault.Corrupt, fault.TooLarge, and the store's.
 func (d *Dataset) Tag(ctx context.Context, ref Ref) (*Tag, error) {
