@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/frifs/frifs/fault"
@@ -25,21 +25,27 @@ type accessLine struct {
 // accessLog writes a line of JSON for each read. Reads never wait for it: lines that cannot be written fast enough are
 // counted in a line {"dropped": N}.
 type accessLog struct {
-	out   *asyncWriter
-	close func()
+	out    *asyncWriter
+	reopen func() // the file anew, after it was moved away
+	close  func()
 }
 
 func openAccessLog(name string, stderr io.Writer) (*accessLog, error) {
-	out, closeFile := stderr, func() {}
+	out, reopen, closeFile := stderr, func() {}, func() {}
 	if name != "-" {
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		abs, err := filepath.Abs(name)
+		f := &logFile{name: abs}
+		if err == nil {
+			err = f.open()
+		}
 		if err != nil {
 			return nil, fault.New("frifs", name, fault.KindOf(err), "the access log cannot be opened: %w", err)
 		}
-		out, closeFile = f, func() { _ = f.Close() }
+		out, closeFile = f, f.close
+		reopen = func() { _ = f.open() } // where it cannot be, the old one is written to
 	}
 	w := newAsyncWriter(out, accessQueue, func(n int64) string { return fmt.Sprintf("{\"dropped\": %d}\n", n) })
-	return &accessLog{out: w, close: func() {
+	return &accessLog{out: w, reopen: reopen, close: func() {
 		w.close()
 		closeFile()
 	}}, nil

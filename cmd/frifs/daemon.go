@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,8 +33,9 @@ const stopTime = 5 * time.Second
 // readyMessage is what the serving process says to the waiting one, once.
 type readyMessage struct {
 	Ready bool   `json:"ready"`
-	Text  string `json:"text"` // for the user
-	Code  int    `json:"code"` // exit code, where it is not ready
+	Text  string `json:"text"`  // for the user
+	Code  int    `json:"code"`  // exit code, where it is not ready
+	Usage bool   `json:"usage"` // it was called wrongly
 }
 
 // readiness is the serving process's end of the pipe. A nil one does nothing.
@@ -82,7 +84,7 @@ func (r *readiness) failed(text string, err error) {
 	if errors.As(err, &usage) {
 		code = 2
 	}
-	_ = r.say(readyMessage{Text: text, Code: code}) // the log has it too
+	_ = r.say(readyMessage{Text: text, Code: code, Usage: code == 2 && errors.As(err, &usage)}) // the log has it too
 }
 
 // startDaemon starts the serving process, waits until its mount answers, and leaves it alone.
@@ -112,6 +114,7 @@ func (m *mountFlags) startDaemon(cmd *cobra.Command, args []string) error {
 	child.ExtraFiles = []*os.File{w}
 	child.Stderr = log
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	keepToOurselves()
 	begin, err := log.Seek(0, io.SeekEnd)
 	if err == nil {
 		err = child.Start()
@@ -129,24 +132,13 @@ func (m *mountFlags) startDaemon(cmd *cobra.Command, args []string) error {
 func (m *mountFlags) daemonLog(mountpoint string) (*os.File, error) {
 	name := m.logs.file
 	if name == "" {
-		dir := "/var/log/frifs"
-		if os.Geteuid() != 0 {
-			dir = os.Getenv("XDG_STATE_HOME")
-			if dir == "" {
-				home, err := os.UserHomeDir()
-				if err != nil {
-					return nil, usagef("--daemon: there is no home directory for the log; name one with --log-file")
-				}
-				dir = filepath.Join(home, ".local", "state")
-			}
-			dir = filepath.Join(dir, "frifs")
-		}
 		abs, err := filepath.Abs(mountpoint)
 		if err != nil {
 			return nil, fault.Wrap("daemon", mountpoint, err)
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, fault.New("daemon", dir, fault.KindOf(err), "the directory of the log cannot be made (name another with --log-file): %w", err)
+		dir, err := logDir()
+		if err != nil {
+			return nil, err
 		}
 		name = filepath.Join(dir, strings.ReplaceAll(strings.Trim(abs, "/"), "/", "-")+".log")
 	}
@@ -159,6 +151,31 @@ func (m *mountFlags) daemonLog(mountpoint string) (*os.File, error) {
 		return nil, fault.New("daemon", name, fault.KindOf(err), "the log file cannot be opened: %w", err)
 	}
 	return f, nil
+}
+
+// logDir makes the directory for logs that nobody named: /var/log/frifs for root; for others frifs in the XDG state
+// directory, which mount(8) and systemd may leave to the account to say.
+func logDir() (string, error) {
+	dir := "/var/log/frifs"
+	if os.Geteuid() != 0 {
+		state := os.Getenv("XDG_STATE_HOME")
+		if state == "" {
+			home, err := os.UserHomeDir()
+			if err != nil || home == "" {
+				u, uerr := user.LookupId(strconv.Itoa(os.Geteuid()))
+				if uerr != nil {
+					return "", usagef("--daemon: there is no home directory for the log; name a file with --log-file")
+				}
+				home = u.HomeDir
+			}
+			state = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(state, "frifs")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fault.New("daemon", dir, fault.KindOf(err), "the directory of the log cannot be made (name a file with --log-file): %w", err)
+	}
+	return dir, nil
 }
 
 // daemonFlags are the flags of the serving process: those that were given, with paths that stay right when the working
@@ -216,7 +233,7 @@ func (d *daemonWait) wait(ctx context.Context, mountpoint string, limit time.Dur
 	case m := <-d.said:
 		if !m.Ready {
 			<-d.ended
-			return wordedError{m.Text + "\nfrifs: the log is " + d.log.Name(), fault.New("daemon", "", kindOfCode(m.Code), "%s", m.Text)}
+			return d.refused(m)
 		}
 		if err := answers(ctx, mountpoint, timer.C); err != nil {
 			return d.give(mountpoint, err)
@@ -226,7 +243,7 @@ func (d *daemonWait) wait(ctx context.Context, mountpoint string, limit time.Dur
 	case <-d.ended:
 		select {
 		case m := <-d.said: // both at once
-			return wordedError{m.Text, fault.New("daemon", "", kindOfCode(m.Code), "%s", m.Text)}
+			return d.refused(m)
 		default:
 		}
 		return fault.New("daemon", "", fault.Unknown, "the serving process ended (%v) before the mount stood%s; the log is %s",
@@ -236,6 +253,21 @@ func (d *daemonWait) wait(ctx context.Context, mountpoint string, limit time.Dur
 	case <-ctx.Done():
 		return d.give(mountpoint, fault.New("", "", fault.Cancelled, "interrupted"))
 	}
+}
+
+// refused is the error of a serving process that said why it does not serve.
+func (d *daemonWait) refused(m readyMessage) error {
+	text := m.Text
+	for _, line := range d.written() {
+		if strings.Contains(line, "fusermount") && !strings.HasPrefix(line, "frifs: ") && !strings.HasPrefix(line, "{") {
+			text += ": " + line // what the helper wrote by itself
+		}
+	}
+	err := error(wordedError{text + "\nfrifs: the log is " + d.log.Name(), fault.New("daemon", "", kindOfCode(m.Code), "%s", m.Text)})
+	if m.Usage {
+		return usageError{err}
+	}
+	return err
 }
 
 // kindOfCode is a kind with that exit code, for an error that comes from another process.
@@ -271,6 +303,7 @@ func answers(ctx context.Context, mountpoint string, over <-chan time.Time) erro
 
 // give gives the child up, and leaves nothing mounted.
 func (d *daemonWait) give(mountpoint string, err error) error {
+	tail := d.tail()
 	_ = d.child.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
 	case <-d.ended:
@@ -279,27 +312,31 @@ func (d *daemonWait) give(mountpoint string, err error) error {
 		_ = d.child.Process.Kill()
 		<-d.ended
 	}
-	return fmt.Errorf("%w%s; the log is %s", err, d.tail(), d.log.Name())
+	return fmt.Errorf("%w%s; the log is %s", err, tail, d.log.Name())
 }
 
-// tail is the end of what the child wrote to its log.
-func (d *daemonWait) tail() string {
+// written is the end of what the child wrote to its log, by lines.
+func (d *daemonWait) written() []string {
 	const most = 2 << 10
 	fi, err := d.log.Stat()
 	if err != nil {
-		return ""
+		return nil
 	}
 	from := max(d.begin, fi.Size()-most)
 	b := make([]byte, fi.Size()-from)
 	if n, err := d.log.ReadAt(b, from); err != nil {
 		b = b[:n]
 	}
-	lines := strings.Split(string(bytes.TrimSpace(b)), "\n")
-	last := strings.TrimPrefix(lines[len(lines)-1], "frifs: ")
-	if last == "" {
+	return strings.Split(string(bytes.TrimSpace(b)), "\n")
+}
+
+// tail is the last line that the child wrote, as the end of a sentence.
+func (d *daemonWait) tail() string {
+	lines := d.written()
+	if len(lines) == 0 || lines[len(lines)-1] == "" {
 		return ""
 	}
-	return ": " + last
+	return ": " + strings.TrimPrefix(lines[len(lines)-1], "frifs: ")
 }
 
 // writePIDFile writes the number of this process, so that it is there whole or not at all.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,8 +24,13 @@ nothing is changed.`,
   frifs doctor --cache-dir /var/cache/frifs /data/t.lance`,
 		Args: args(0, 1, "[URI]"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
-			checks := append(fs.Doctor(), checkCacheDir(t.cacheDir), checkCrawlers("/etc/updatedb.conf"))
+			cache := checkCacheDir(t.cacheDir)
+			checks := append(fs.Doctor(), cache, checkCrawlers("/etc/updatedb.conf"))
 			if len(args) > 0 {
+				t.cacheDir = "" // it has been looked at, and is not to be made
+				if f := cmd.Flags().Lookup("cache-size"); f != nil {
+					f.Changed = false // which needs a directory
+				}
 				checks = append(checks, t.checkDataset(cmd, args[0]))
 			}
 			var b strings.Builder
@@ -85,10 +91,14 @@ func checkCacheDir(dir string) fs.Check {
 		dir = os.TempDir()
 		c.Detail = dir + " (the default; --cache-dir names another)"
 	}
-	if err := checkWritableDir(dir); err != nil {
+	exists, err := checkNewDir(dir)
+	if err != nil {
 		c.Needed, c.Detail = true, dir+" cannot be written to: "+plain(err)
-		c.Fix = "name a directory that can with --cache-dir, or run: mkdir -p " + dir
+		c.Fix = "name a directory that can with --cache-dir, or as root run: install -d -o " + strconv.Itoa(os.Geteuid()) + " " + dir
 		return c
+	}
+	if !exists {
+		c.Detail += " (not there yet: it will be made)"
 	}
 	free, ok := freeSpace(dir)
 	if ok && free < lowCache {
@@ -120,27 +130,5 @@ func checkCrawlers(conf string) fs.Check {
 	}
 	c.OK, c.Detail = false, "will walk mounts of frifs that it may see"
 	c.Fix = "add fuse.frifs to PRUNEFS in " + conf
-	return c
-}
-
-// checkDataset looks whether the dataset at uri can be read, down to the manifest of its newest version.
-func (t *target) checkDataset(cmd *cobra.Command, uri string) fs.Check {
-	c := fs.Check{Name: "dataset", Needed: true, Fix: "see frifs ls " + uri}
-	src, err := t.source(cmd, uri)
-	if err != nil {
-		c.Detail = plain(err)
-		return c
-	}
-	defer src.close()
-	c.Detail = src.describe(cmd.Context())
-	var v struct {
-		Rows *uint64 `json:"rows"`
-	}
-	if err := readJSON(cmd.Context(), src.root, "latest/version.json", &v); err != nil {
-		c.Detail += ": the newest version cannot be read: " + plain(err)
-		c.Fix = "an older version may work: frifs ls " + uri + " versions"
-		return c
-	}
-	c.OK = true
 	return c
 }

@@ -57,6 +57,7 @@ func newExportCmd() *cobra.Command {
 			}
 			defer src.close()
 			e.src, e.stderr = src, cmd.ErrOrStderr()
+			src.warnOmissions(cmd.Context(), e.stderr, args[1])
 			return e.run(cmd.Context(), args[1], args[2])
 		}),
 	}

@@ -18,6 +18,29 @@ func mountHelper(argv0 string) bool {
 	return name == "mount.frifs" || name == "mount.fuse.frifs"
 }
 
+// calledByMountFuse reports whether the arguments are those of mount.fuse3, which mount(8) calls for the type fuse.frifs
+// and for the source frifs#SPEC: SPEC DIR -o OPTIONS, without a command.
+func calledByMountFuse(args []string) bool {
+	if len(args) < 4 || args[2] != "-o" || strings.HasPrefix(args[0], "-") {
+		return false
+	}
+	for _, c := range newRoot().Commands() {
+		if c.Name() == args[0] || c.HasAlias(args[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// readWrite is the option that mount(8) hands on wherever fstab does not say ro.
+const readWrite = "rw"
+
+// withoutReadWrite is a list of options without the rw that need not come from the user.
+func withoutReadWrite(list string) string {
+	list = strings.ReplaceAll(","+list+",", ","+readWrite+",", ",")
+	return strings.Trim(list, ",")
+}
+
 // Exit codes of mount(8).
 const (
 	mountUsage  = 1
@@ -41,11 +64,20 @@ func runMountHelper(ctx context.Context, args []string, stdin io.Reader, stdout,
 	if fake {
 		return 0
 	}
-	switch run(ctx, flags, stdin, stdout, stderr) {
+	root := newRoot()
+	root.SetArgs(flags)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	var usage usageError
+	switch report(cmd, err, stderr) {
 	case 0:
 		return 0
 	case fault.Invalid.ExitCode():
-		return mountUsage
+		if errors.As(err, &usage) {
+			return mountUsage
+		}
 	}
 	return mountFailed
 }
@@ -68,13 +100,13 @@ func helperArgs(args []string) (flags []string, fake bool, err error) {
 			if err != nil {
 				return nil, false, err
 			}
-			flags = append(flags, "-o", v)
+			flags = append(flags, "-o", withoutReadWrite(v))
 		case a == "-t", a == "-N":
 			if _, err := value(&i, a); err != nil {
 				return nil, false, err
 			}
 		case strings.HasPrefix(a, "-o"):
-			flags = append(flags, "-o", a[2:])
+			flags = append(flags, "-o", withoutReadWrite(a[2:]))
 		case len(a) > 1 && a[0] == '-' && strings.Trim(a[1:], "sfnvrw") == "":
 			fake = fake || strings.Contains(a, "f")
 		case len(a) > 1 && a[0] == '-':

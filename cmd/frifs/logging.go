@@ -21,6 +21,7 @@ type logFlags struct {
 	level  *choice
 	format *choice
 	file   string
+	stderr bool   // stderr leads to the log file too, as a descriptor
 	reopen func() // opens the log file anew, after it was moved away; set by open
 }
 
@@ -39,7 +40,7 @@ func (l *logFlags) open(stderr io.Writer) (log *slog.Logger, closer func(), err 
 	out, closeFile := stderr, func() {}
 	l.reopen = func() {}
 	if l.file != "" {
-		f := &logFile{}
+		f := &logFile{stderr: l.stderr}
 		if f.name, err = filepath.Abs(l.file); err == nil {
 			err = f.open()
 		}
@@ -77,9 +78,10 @@ func (l *logFlags) open(stderr io.Writer) (log *slog.Logger, closer func(), err 
 
 // logFile is a file that can be opened anew while it is written to.
 type logFile struct {
-	name string
-	mu   sync.Mutex // protects f
-	f    *os.File
+	name   string
+	stderr bool       // stderr leads there too
+	mu     sync.Mutex // protects f
+	f      *os.File
 }
 
 func (l *logFile) open() error {
@@ -91,9 +93,12 @@ func (l *logFile) open() error {
 	defer l.mu.Unlock()
 	if l.f != nil {
 		_ = l.f.Close() // what cannot be written is lost
+		if l.stderr {
+			err = redirectStderr(f)
+		}
 	}
 	l.f = f
-	return nil
+	return err
 }
 
 // Write implements io.Writer.

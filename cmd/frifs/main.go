@@ -22,7 +22,7 @@ var version string
 func main() {
 	// A closed pipe must come back as an error: a mount whose log pipe closes must not die of SIGPIPE.
 	signal.Ignore(syscall.SIGPIPE)
-	if mountHelper(os.Args[0]) {
+	if mountHelper(os.Args[0]) || calledByMountFuse(os.Args[1:]) {
 		os.Exit(runMountHelper(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -71,6 +71,8 @@ func report(cmd *cobra.Command, err error, stderr io.Writer) int {
 			fmt.Fprintln(stderr, "frifs:", found.text)
 		}
 		return 3
+	case errors.As(err, &usage) && errors.As(err, &told):
+		return 2
 	case errors.As(err, &usage):
 		if cmd.Name() == "help" {
 			cmd = cmd.Root()

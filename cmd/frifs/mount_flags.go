@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/fs"
 )
 
@@ -20,7 +22,8 @@ foreground. README.txt at the root is there once the mount serves.
 Ctrl-C (SIGINT) or SIGTERM unmounts and exits 0. While files of the mount are in use it says by whom
 and goes on serving; a second signal takes the mount away all the same. New versions, tags and
 branches show within --poll-interval; SIGHUP, or frifs refresh MOUNTPOINT, looks for them at once.
-SIGHUP also reopens the log file.
+SIGHUP also reopens the log files. SIGUSR1 writes to the log what every goroutine does; SIGQUIT
+(Ctrl-\) does that and takes the mount away.
 kill -9 leaves a stale mount behind: the next mount there says how to clear it, --force clears it.
 
 With --daemon the command returns when the mount answers, and it is served in the background; if it
@@ -30,7 +33,8 @@ Type=notify instead (contrib/systemd/frifs@.service). In /etc/fstab, with frifs 
 
   /data/t.lance  /mnt/t  frifs  _netdev,nofail,version=12,allow_other  0 0
 
--o takes flags of this command without their dashes, and ignores what only mount(8) is to know.
+-o takes flags of this command without their dashes, and ignores what only mount(8) is to know. A
+mount is always read-only, whatever is asked.
 
 Without a selector all versions are shown; --version and --asof pin the tree to one.`
 
@@ -72,16 +76,24 @@ func newMountCmd() *cobra.Command {
 			if err := m.apply(cmd, m.options); err != nil {
 				return err
 			}
-			if err := m.checkNumbers(); err != nil {
-				return err
-			}
 			m.waiting = inheritedReadiness()
 			if m.daemon && m.waiting == nil {
+				if err := m.check(args[1]); err != nil {
+					return err
+				}
 				return m.startDaemon(cmd, args)
 			}
-			err := m.run(cmd, args[0], args[1])
+			log := m.speakJSON(cmd)
+			err := m.check(args[1])
+			if err == nil {
+				err = m.run(cmd, args[0], args[1])
+			}
 			if err != nil {
 				m.waiting.failed(message(cmd, err), err)
+				if log != nil {
+					log.Error(message(cmd, err))
+					err = printed{err}
+				}
 			}
 			return err
 		},
@@ -129,8 +141,46 @@ func (m *mountFlags) checkNumbers() error {
 	return nil
 }
 
+// check finds what makes no sense before anything is started.
+func (m *mountFlags) check(mountpoint string) error {
+	if err := m.checkNumbers(); err != nil {
+		return err
+	}
+	return m.checkPlaces(mountpoint)
+}
+
+// checkPlaces refuses to write to files that the mount would hide, or would have to serve itself.
+func (m *mountFlags) checkPlaces(mountpoint string) error {
+	abs, err := filepath.Abs(mountpoint)
+	if err != nil {
+		return fault.Wrap("mount", mountpoint, err)
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+		abs = filepath.Join(dir, filepath.Base(abs))
+	}
+	for _, f := range []struct{ flag, name string }{
+		{"--cache-dir", m.target.cacheDir}, {"--log-file", m.logs.file}, {"--access-log", m.accessLog}, {"--pid-file", m.pidFile},
+	} {
+		if f.name == "" || f.name == "-" {
+			continue
+		}
+		at, err := filepath.Abs(f.name)
+		if err != nil {
+			return fault.Wrap("mount", f.name, err)
+		}
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(at)); err == nil {
+			at = filepath.Join(dir, filepath.Base(at))
+		}
+		if at == abs || strings.HasPrefix(at, strings.TrimSuffix(abs, "/")+"/") {
+			return usagef("%s: %s lies at or below the mountpoint, where the mount hides it; name another place", f.flag, f.name)
+		}
+	}
+	return nil
+}
+
 // run mounts and serves in this process.
 func (m *mountFlags) run(cmd *cobra.Command, uri, mountpoint string) error {
+	m.logs.stderr = m.waiting != nil
 	log, closeLog, err := m.logs.open(cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -154,6 +204,11 @@ func (m *mountFlags) run(cmd *cobra.Command, uri, mountpoint string) error {
 			return err
 		}
 		defer a.close()
+		reopen := m.logs.reopen
+		m.logs.reopen = func() {
+			reopen()
+			a.reopen()
+		}
 		opt.OnRead = a.read
 	}
 	return m.mount(cmd, uri, mountpoint, opt)
@@ -164,7 +219,13 @@ func (m *mountFlags) apply(cmd *cobra.Command, lists []string) error {
 	for _, list := range lists {
 		for _, opt := range splitOptions(list) {
 			name, value, given := strings.Cut(opt, "=")
-			if forMountOnly(name) {
+			switch {
+			case name == readWrite:
+				fmt.Fprintln(cmd.ErrOrStderr(), "frifs: note: -o rw changes nothing: a mount of frifs is always read-only")
+				continue
+			case name == "remount":
+				return usagef("-o remount: a mount of frifs cannot be changed; unmount it and mount it again")
+			case forMountOnly(name):
 				continue
 			}
 			if env, ok := strings.CutPrefix(name, "env."); ok && given && env != "" {
@@ -223,7 +284,7 @@ func forMountOnly(name string) bool {
 	}
 	switch name {
 	case "", "defaults", "_netdev", "nofail", "auto", "noauto", "user", "nouser", "users", "owner", "group",
-		"rw", "ro", "dev", "nodev", "suid", "nosuid", "exec", "noexec", "async", "sync", "dirsync",
+		"ro", "dev", "nodev", "suid", "nosuid", "exec", "noexec", "async", "sync", "dirsync",
 		"atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime", "strictatime", "nostrictatime",
 		"lazytime", "nolazytime", "loud", "silent", "fail", "default_permissions":
 		return true

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,8 @@ func TestHelperArgs(t *testing.T) {
 		{"/t /m", "mount --daemon -- /t /m", false, ""},
 		{"/t /m -o ro,version=3", "mount --daemon -o ro,version=3 -- /t /m", false, ""},
 		{"/t /m -oro", "mount --daemon -o ro -- /t /m", false, ""},
+		{"/t /m -o rw,version=3,rw", "mount --daemon -o version=3 -- /t /m", false, ""},
+		{"/t /m -o rwx,rw,base=1=rw", "mount --daemon -o rwx,base=1=rw -- /t /m", false, ""},
 		{"-sn -t frifs /t /m -v -N 3 -o a -o b", "mount --daemon -o a -o b -- /t /m", false, ""},
 		{"/t /m -f", "mount --daemon -- /t /m", true, ""},
 		{"/t /m -rw", "mount --daemon -- /t /m", false, ""},
@@ -47,6 +50,57 @@ func TestHelperArgs(t *testing.T) {
 	}
 }
 
+func TestCallsOfMountFuse(t *testing.T) {
+	for args, want := range map[string]bool{
+		"/data/t.lance /mnt/t -o rw,dev,suid":   true,
+		"s3://b/t.lance /mnt/t -o ro":           true,
+		"mount /data/t.lance -o ro":             false,
+		"ls /data/t.lance -o ro":                false,
+		"unmount /mnt/t -o lazy":                false,
+		"/data/t.lance /mnt/t":                  false,
+		"--version /mnt/t -o x":                 false,
+		"/data/t.lance /mnt/t --version 3 -o x": false,
+	} {
+		if got := calledByMountFuse(strings.Fields(args)); got != want {
+			t.Errorf("%s: %v, want %v", args, got, want)
+		}
+	}
+}
+
+func TestPlacesThatTheMountHides(t *testing.T) {
+	dir := t.TempDir()
+	mp := filepath.Join(dir, "mnt")
+	for _, d := range []string{mp, filepath.Join(dir, "mnt2")} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(mp, link); err != nil {
+		t.Fatal(err)
+	}
+	for place, bad := range map[string]bool{
+		filepath.Join(mp, "x"):              true,
+		filepath.Join(mp, "sub/x"):          true,
+		filepath.Join(link, "x"):            true,
+		mp:                                  true,
+		filepath.Join(dir, "mnt2/x"):        false,
+		filepath.Join(dir, "mnt/../mnt2"):   false,
+		filepath.Join(dir, "x"):             false,
+		"-":                                 false,
+		"":                                  false,
+		filepath.Join(dir, "none/mnt", "x"): false,
+	} {
+		for _, m := range []mountFlags{{accessLog: place}, {pidFile: place}, {logs: logFlags{file: place}}, {target: target{cacheDir: place}}} {
+			err := m.checkPlaces(mp)
+			var usage usageError
+			if (err != nil) != bad || bad && !errors.As(err, &usage) {
+				t.Errorf("%s: %v", place, err)
+			}
+		}
+	}
+}
+
 func TestOptionsOfFstab(t *testing.T) {
 	given := func(list string) (map[string]string, error) {
 		cmd := newMountCmd()
@@ -61,12 +115,14 @@ func TestOptionsOfFstab(t *testing.T) {
 		want map[string]string
 		err  string
 	}{
-		{"defaults,rw,user,_netdev,x-systemd.automount,X-mount.mkdir,comment=x,,nofail", map[string]string{}, ""},
+		{"defaults,ro,user,_netdev,x-systemd.automount,X-mount.mkdir,comment=x,,nofail", map[string]string{}, ""},
 		{"allow_other,uid=7,nonempty", map[string]string{"allow-other": "true", "uid": "7", "allow-non-empty": "true"}, ""},
 		{`rebase=/a\,b=/c,version=3`, map[string]string{"rebase": "[/a,b=/c]", "version": "3"}, ""},
 		{"omit-index=FM,omit_index=a=b", map[string]string{"omit-index": "[FM,a=b]"}, ""},
 		{"force=false,file_mode=0440", map[string]string{"force": "false", "file-mode": "0440"}, ""},
 		{"options=x", nil, "no option"},
+		{"remount,ro", nil, "mount it again"},
+		{"rw,entry_timeout=1h", map[string]string{"entry-timeout": "1h0m0s"}, ""},
 		{"help", nil, "no option"},
 		{"uid", nil, "needs a value"},
 		{"uid=-1", nil, "not the number of a user"},

@@ -25,6 +25,7 @@ type serving struct {
 	sig    <-chan os.Signal
 	stderr io.Writer
 	reload func()             // what SIGHUP asks for beyond looking names up again
+	dump   func()             // writes down what every goroutine does
 	tell   func(state string) // told in a few words how it goes
 }
 
@@ -65,6 +66,14 @@ func (s *serving) serve() error {
 				srv.Refresh()
 				if s.reload != nil {
 					s.reload()
+				}
+			case got == syscall.SIGUSR2: // it has no meaning, and must not end a process that is mounted
+			case got == syscall.SIGUSR1 || got == syscall.SIGQUIT:
+				if s.dump != nil {
+					s.dump()
+				}
+				if got == syscall.SIGQUIT {
+					return force(srv, stderr)
 				}
 			case asked.IsZero():
 				asked = time.Now()
