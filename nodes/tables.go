@@ -164,6 +164,11 @@ func (t *Tree) tableDir(name string, table dataset.Table) *dir {
 			return t.incompleteTable(ctx, name, uri, failure)
 		},
 		also: func(ctx context.Context, es *problems) error {
+			if sub, err := t.tableTree(ctx, name, table); err == nil {
+				if v, err := sub.view(ctx); err == nil && len(v.refs) == 0 {
+					es.add("latest", t.db.NoVersions(ctx, table))
+				}
+			}
 			if t.db.State(ctx, table) == dataset.TableDeregistered {
 				es.add(".lance-deregistered", fault.New("nodes.Table", uri, fault.NotFound,
 					"the table was taken out of its catalog: catalogs do not list it, its data is still there"))

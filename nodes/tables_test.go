@@ -34,6 +34,9 @@ func makeDatabase(t testing.TB) string {
 	m.file("a.lance/_refs/tags/first.json", `{"version":1}`)
 	m.file("half.lance/data/x.lance", "")
 	m.file("reserved.lance/.lance-reserved", "reserved")
+	if err := os.MkdirAll(filepath.Join(dir, "empty.lance", "_versions"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	m.file("b c.lance/.lance-deregistered", "")
 	m.file("file.lance", "no directory")
 	m.file("other/_versions/1.manifest", "")
@@ -63,8 +66,8 @@ func TestDatabase(t *testing.T) {
 	if got, want := names(t, tr, ""), []string{".frifs", "README.txt", "dataset.json", "tables"}; !slices.Equal(got, want) {
 		t.Errorf("root %q, want %q", got, want)
 	}
-	want := []string{"1ffe2dcb_ns1$tt", "__manifest", "a", "b c", "half", "reserved"}
-	listed := []string{"1ffe2dcb_ns1$tt", "__manifest", "a", "half", "reserved"} // b c is deregistered
+	want := []string{"1ffe2dcb_ns1$tt", "__manifest", "a", "b c", "empty", "half", "other", "reserved"}
+	listed := []string{"1ffe2dcb_ns1$tt", "__manifest", "a", "empty", "half", "other", "reserved"} // b c is deregistered
 	if got := names(t, tr, "tables"); !slices.Equal(got, listed) {
 		t.Errorf("tables %q, want %q", got, want)
 	}
@@ -77,7 +80,7 @@ func TestDatabase(t *testing.T) {
 			Deregistered          *bool
 		}
 	}](t, tr, "dataset.json")
-	if doc.Kind != "database" || !doc.Catalog || doc.Others != 5 || len(doc.Tables) != len(want) || doc.Tables[3].Directory != "b c.lance" || doc.Tables[3].Path != "tables/b c" {
+	if doc.Kind != "database" || !doc.Catalog || doc.Others != 4 || len(doc.Tables) != len(want) || doc.Tables[3].Directory != "b c.lance" || doc.Tables[3].Path != "tables/b c" {
 		t.Errorf("dataset.json: %+v", doc)
 	}
 	for _, x := range doc.Tables {
@@ -97,14 +100,14 @@ func TestDatabase(t *testing.T) {
 	if n, err := Resolve(t.Context(), tr.Root(), "tables/a/tags/first/manifest.json"); err != nil || n.Type() != TypeFile {
 		t.Errorf("a tag of a table: %v", err)
 	}
-	for table, says := range map[string]string{"half": "half made", "reserved": "name is reserved", "b c": "taken out of its catalog"} {
+	for table, says := range map[string]string{"half": "half made", "empty": "half made", "reserved": "name is reserved", "b c": "taken out of its catalog"} {
 		if got := string(cat(t, tr, "tables/"+table+"/ERROR.json")); !strings.Contains(got, says) {
 			t.Errorf("%s: ERROR.json %s, want %q", table, got, says)
 		}
-		if got := names(t, tr, "tables/"+table); !slices.Contains(got, "ERROR.json") || !slices.Contains(got, "dataset.json") || (len(got) == 2) != (table != "b c") {
+		if got := names(t, tr, "tables/"+table); !slices.Contains(got, "ERROR.json") || !slices.Contains(got, "dataset.json") || (len(got) == 2) != (table == "half" || table == "reserved") {
 			t.Errorf("%s: %q", table, got)
 		}
-		if table == "b c" {
+		if table == "b c" || table == "empty" {
 			continue
 		}
 		var empty map[string]any
@@ -117,7 +120,7 @@ func TestDatabase(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range []string{"tables/other", "tables/a.lance", "tables/nope", "tables/half/versions", "tables/a/ERROR.json", "tables/a/.frifs"} {
+	for _, p := range []string{"tables/readme.md", "tables/a.lance", "tables/nope", "tables/half/versions", "tables/a/ERROR.json", "tables/a/.frifs"} {
 		if _, err := Resolve(t.Context(), tr.Root(), p); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s: %v, want not found", p, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/store"
@@ -22,7 +23,23 @@ type Database struct {
 	st    store.Store
 	opt   Options
 	cache *cache // of all tables
+
+	mu    sync.Mutex          // protects plain
+	plain map[string]plainDir // directories that are not named like tables, by what a look into them told
 }
+
+// plainDir is what a look into a directory told that is not named like a table.
+type plainDir struct {
+	table bool
+	at    time.Time
+}
+
+const (
+	// maxPlain is into how many directories that are not named like tables it is looked.
+	maxPlain = 100
+	// plainFor is how long a directory that was no table is taken for none.
+	plainFor = time.Minute
+)
 
 // Table is a directory that a database takes for a table. It need not be a dataset yet.
 type Table struct {
@@ -78,24 +95,59 @@ func (db *Database) URI() string { return db.st.URI() }
 // Store returns the store of the database's root.
 func (db *Database) Store() store.Store { return db.st }
 
-// Tables lists the tables from names alone, with one List and no other call. Errors are the store's.
+// Tables lists the tables from names alone, with one List and no other call. Where there is a catalog, or nothing is named
+// like a table, any other directory with a _versions directory is one too: those cost a request each, once a minute.
+// Errors are the store's.
 func (db *Database) Tables(ctx context.Context) (*TableList, error) {
 	objects, err := db.st.List(ctx, "")
 	if err != nil {
 		return nil, fault.Wrap("dataset.Tables", db.URI(), err)
 	}
 	l := &TableList{}
+	var plain []string
 	for _, o := range objects {
 		name, ok := tableName(o.Name)
 		if !o.Dir || !ok {
 			l.Others++
+			if o.Dir && o.Name[0] != '_' && o.Name[0] != '.' && o.Name != tableSuffix {
+				plain = append(plain, o.Name)
+			}
 			continue
 		}
 		l.Catalog = l.Catalog || o.Name == catalogDir
 		l.Tables = append(l.Tables, Table{Name: name, Dir: o.Name})
 	}
+	if l.Catalog || len(l.Tables) == 0 {
+		for _, dir := range plain[:min(len(plain), maxPlain)] {
+			if db.isPlainTable(ctx, dir) {
+				l.Tables = append(l.Tables, Table{Name: dir, Dir: dir})
+				l.Others--
+			}
+		}
+	}
 	slices.SortFunc(l.Tables, func(a, b Table) int { return strings.Compare(a.Dir, b.Dir) })
 	return l, nil
+}
+
+// isPlainTable looks whether a directory has a _versions directory.
+func (db *Database) isPlainTable(ctx context.Context, dir string) bool {
+	db.mu.Lock()
+	p, ok := db.plain[dir]
+	db.mu.Unlock()
+	if ok && (p.table || time.Since(p.at) < plainFor) {
+		return p.table
+	}
+	err := hasVersions(ctx, db.st.Sub(dir))
+	if err != nil && !tolerable(err) {
+		return p.table
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.plain == nil {
+		db.plain = map[string]plainDir{}
+	}
+	db.plain[dir] = plainDir{err == nil, time.Now()}
+	return err == nil
 }
 
 // tableName tells a table's directory by its name: NAME.lance, or 8 hex digits, _ and more where a catalog of namespaces
@@ -121,11 +173,17 @@ func (db *Database) Open(ctx context.Context, t Table) (*Dataset, error) {
 	if !fault.Is(err, fault.NotFound) {
 		return d, err
 	}
+	return nil, db.NoVersions(ctx, t)
+}
+
+// NoVersions is the error of a table that has no version, and says whether it is half made.
+func (db *Database) NoVersions(ctx context.Context, t Table) error {
 	why := "it is half made, or was dropped"
-	if _, rerr := st.Stat(ctx, reservedName); rerr == nil {
+	st := db.st.Sub(t.Dir)
+	if _, err := st.Stat(ctx, reservedName); err == nil {
 		why = "its name is reserved, but nothing was written yet"
 	}
-	return nil, fault.New("dataset.OpenTable", st.URI(), fault.NotFound, "the table has no versions: %s: %w", why, err)
+	return fault.New("dataset.OpenTable", st.URI(), fault.NotFound, "the table has no versions: %s", why)
 }
 
 // maxStates is up to how many tables of a database in an object store are looked into for their states.
