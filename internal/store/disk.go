@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/frifs/frifs/fault"
@@ -29,13 +32,14 @@ const (
 	diskTouch  = time.Minute      // a block that was used is marked so at most this often
 	diskStray  = time.Hour        // a temporary file of this age belongs to no live process
 	diskPause  = 30 * time.Second // after a failed write
-	diskRecord = 64               // a shard is looked at anew after so many writes
+	diskRecord = 16               // a shard is looked at anew when so much of it, as a fraction, was written by this process
 )
 
 // DiskCache keeps blocks in files, so that they outlive the process. A block is named by the hash of what it is: store,
 // object, e-tag (or size and time) and number; its file holds the checksum of that and of the bytes. Processes share a
 // directory without locks: a file appears whole by rename, a broken one is a miss, and removing one that is being read
-// harms nobody. The bound holds for each of 64 shards of its own.
+// harms nobody. The bound holds for each of 64 shards of its own. Each process looks at what the others wrote from time to
+// time, and the bound that it goes by is an eighth lower, for what it does not know yet.
 type DiskCache struct {
 	dir   string // holds the shards
 	limit int64  // of one shard, in bytes
@@ -53,6 +57,7 @@ type shardState struct {
 	known bool
 	size  int64
 	puts  int
+	every int  // after so many puts the shard is looked at anew
 	sweep bool // somebody is at it
 }
 
@@ -74,7 +79,7 @@ func OpenDiskCache(dir string, limit int64) (*DiskCache, error) {
 		text := "Signature: 8a477f597d28d172789f06886806bc55\n# A cache of frifs; it may be removed at any time (frifs cache clear).\n"
 		_ = os.WriteFile(tag, []byte(text), 0o600) // for backup programs; the cache works without
 	}
-	return &DiskCache{dir: at, limit: limit / diskShards}, nil
+	return &DiskCache{dir: at, limit: limit / 8 * 7 / diskShards}, nil
 }
 
 func shardName(i int) string { return fmt.Sprintf("%02x", i) }
@@ -120,9 +125,14 @@ func (d *DiskCache) has(key string, block int64) bool {
 // there.
 func (d *DiskCache) load(key string, block, least, most int64) (data []byte, there bool) {
 	_, path := d.place(key, block)
-	f, err := os.Open(path)
-	if err != nil {
+	// Whatever stands there must not hold the reader up, nor lead elsewhere.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false
+	}
+	if err != nil {
+		_ = os.Remove(path)
+		return nil, true
 	}
 	defer f.Close()
 	fi, err := f.Stat()
@@ -219,7 +229,7 @@ func (d *DiskCache) account(shard int, size int64) {
 	s.size += size
 	s.puts++
 	d.used.Add(size)
-	due := !s.sweep && (!s.known || s.size > d.limit || s.puts >= diskRecord)
+	due := !s.sweep && (!s.known || s.size > d.limit || s.puts >= s.every)
 	if due {
 		s.sweep = true
 	}
@@ -227,12 +237,12 @@ func (d *DiskCache) account(shard int, size int64) {
 	if !due {
 		return
 	}
-	left, removed := sweep(filepath.Join(d.dir, shardName(shard)), d.limit)
+	left, blocks, removed := sweep(filepath.Join(d.dir, shardName(shard)), d.limit)
 	d.evicted.Add(uint64(removed))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.used.Add(left - s.size)
-	s.known, s.size, s.puts, s.sweep = true, left, 0, false
+	s.known, s.size, s.puts, s.every, s.sweep = true, left, 0, max(1, blocks/diskRecord), false
 }
 
 // blockFile is a file of a shard.
@@ -267,8 +277,8 @@ func blockFiles(dir string) (blocks, strays []blockFile) {
 }
 
 // sweep removes strays, and the blocks used longest ago until a shard has a tenth of its bound free, if it was over the
-// bound. It returns the size that is left and how many blocks went.
-func sweep(dir string, limit int64) (left int64, removed int) {
+// bound. It returns the size and the number of blocks that are left, and how many went.
+func sweep(dir string, limit int64) (left int64, kept, removed int) {
 	blocks, strays := blockFiles(dir)
 	for _, f := range strays {
 		_ = os.Remove(f.path) // another process may have done it
@@ -277,7 +287,7 @@ func sweep(dir string, limit int64) (left int64, removed int) {
 		left += f.size
 	}
 	if left <= limit {
-		return left, 0
+		return left, len(blocks), 0
 	}
 	slices.SortFunc(blocks, func(a, b blockFile) int { return a.used.Compare(b.used) })
 	for _, f := range blocks {
@@ -289,7 +299,7 @@ func sweep(dir string, limit int64) (left int64, removed int) {
 		}
 		left -= f.size
 	}
-	return left, removed
+	return left, len(blocks) - removed, removed
 }
 
 // DiskUsage is what a disk cache holds.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,6 +117,9 @@ func TestBrokenDiskBlocksAreMisses(t *testing.T) {
 			}
 			return nil
 		},
+		"a pipe":            instead(func(path string) error { return syscall.Mkfifo(path, 0o600) }),
+		"an endless device": instead(func(path string) error { return os.Symlink("/dev/zero", path) }),
+		"a dangling link":   instead(func(path string) error { return os.Symlink("nowhere", path) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -129,7 +133,7 @@ func TestBrokenDiskBlocksAreMisses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b = harm(t, path, b); name != "a directory" {
+			if b = harm(t, path, b); b != nil || name == "empty" {
 				if err := os.WriteFile(path, b, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -148,6 +152,50 @@ func TestBrokenDiskBlocksAreMisses(t *testing.T) {
 				t.Error("a broken block is not replaced")
 			}
 		})
+	}
+}
+
+// instead puts something else in place of a block.
+func instead(put func(path string) error) func(*testing.T, string, []byte) []byte {
+	return func(t *testing.T, path string, _ []byte) []byte {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := put(path); err != nil {
+			t.Fatal(err)
+		}
+		return nil
+	}
+}
+
+// Processes that fill a shard by turns keep it within the bound, though none knows at once what the others write.
+func TestDiskBoundHoldsAmongProcesses(t *testing.T) {
+	dir := t.TempDir()
+	data := []byte(pattern(BlockSize))[:16<<10]
+	var caches []*DiskCache
+	for range 3 {
+		caches = append(caches, disk(t, dir, MinDiskCache))
+	}
+	shard := filepath.Join(dir, diskDir, "07")
+	n := 0
+	for i := 0; n < 150; i++ {
+		d := caches[n%len(caches)]
+		if s, _ := d.place("k", int64(i)); s != 7 {
+			continue
+		}
+		n++
+		d.put("k", int64(i), data)
+		var total int64
+		for _, p := range files(t, shard) {
+			fi, err := os.Stat(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += fi.Size()
+		}
+		if total > MinDiskCache/diskShards {
+			t.Fatalf("after %d blocks the shard has %d bytes, the bound is %d", n, total, MinDiskCache/diskShards)
+		}
 	}
 }
 
@@ -214,9 +262,9 @@ func TestUnusedBlocksGoFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left, removed := sweep(shard, 500)
-	if left != 400 || removed != 6 {
-		t.Errorf("%d bytes left, %d removed", left, removed)
+	left, kept, removed := sweep(shard, 500)
+	if left != 400 || kept != 4 || removed != 6 {
+		t.Errorf("%d bytes in %d blocks left, %d removed", left, kept, removed)
 	}
 	for _, p := range files(t, shard) {
 		if i := int(filepath.Base(p)[0] - '0'); (i*7)%10 < 6 {
