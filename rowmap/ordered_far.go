@@ -38,9 +38,8 @@ func (m *Ordered) forwardFar(ctx context.Context, w *farWork, base int, addrs, o
 		at[done] = word
 		done++
 	}
-	load(&w.words, at[:len(addrs)])
-	if answer(&w.words, addrs, out, st) {
-		return m.exceptions(ctx, &w.words, addrs, out, st)
+	if fetch(at[:len(addrs)]); answer(at[:len(addrs)], addrs, out, st) {
+		return m.exceptions(ctx, &at, addrs, out, st)
 	}
 	return nil
 }
@@ -101,25 +100,37 @@ func (m *Ordered) findWord(ctx context.Context, a fri.RowAddr) (w *OrderedWord, 
 	return b.word(uint32(off)), slot, nil
 }
 
-// load fetches the words. This loop and that of answer have functions of their own, so that their few variables stay
-// in registers.
+// fetch loads the words and returns something of all of them. There is as little as possible between one load and the
+// next: how many are under way at once decides how long they take. This loop and that of answer have functions of their
+// own, so that their few variables stay in registers.
 //
 //go:noinline
-func load(words *[farRows]OrderedWord, at []*OrderedWord) {
-	for k, w := range at[:min(len(at), farRows)] {
-		words[k] = *w
+func fetch(at []*OrderedWord) (sum uint64) {
+	for ; len(at) >= 8; at = at[8:] {
+		w := (*[8]*OrderedWord)(at)
+		sum |= w[0].Bits
+		sum |= w[1].Bits
+		sum |= w[2].Bits
+		sum |= w[3].Bits
+		sum |= w[4].Bits
+		sum |= w[5].Bits
+		sum |= w[6].Bits
+		sum |= w[7].Bits
 	}
+	for _, w := range at {
+		sum |= w.Bits
+	}
+	return sum
 }
 
 // answer computes the answers and reports whether a word is split.
 //
 //go:noinline
-func answer(words *[farRows]OrderedWord, addrs, out []fri.RowAddr, st []Status) bool {
-	addrs = addrs[:min(len(addrs), farRows)]
-	out, st = out[:len(addrs)], st[:len(addrs)]
+func answer(at []*OrderedWord, addrs, out []fri.RowAddr, st []Status) bool {
+	at, out, st = at[:len(addrs)], out[:len(addrs)], st[:len(addrs)]
 	split := false
 	for k, a := range addrs {
-		w := &words[k]
+		w := at[k]
 		split = split || w.Split()
 		out[k], st[k] = w.row(uint32(a))
 	}
@@ -133,9 +144,9 @@ func (b *OrderedBlock) word(row uint32) *OrderedWord {
 }
 
 // exceptions answers anew the addresses that are out of range or in a split word.
-func (m *Ordered) exceptions(ctx context.Context, words *[farRows]OrderedWord, addrs, out []fri.RowAddr, st []Status) error {
+func (m *Ordered) exceptions(ctx context.Context, at *[farRows]*OrderedWord, addrs, out []fri.RowAddr, st []Status) error {
 	for k, a := range addrs {
-		if !words[k&(farRows-1)].Split() {
+		if !at[k&(farRows-1)].Split() {
 			continue
 		}
 		b, limit, err := m.lookup(ctx, a)

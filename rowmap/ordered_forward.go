@@ -315,7 +315,6 @@ func (p *scratchPool) putWords(w *[blockWords]uint64) { p.w.Put(w) }
 
 // farWork is the work area of addresses that do not lie close together.
 type farWork struct {
-	words [farRows]OrderedWord
 	late  []uint64 // slot << 32 | position of an address whose container was not at hand
 	order []uint64 // late, by slot
 	ends  []uint32 // per slot

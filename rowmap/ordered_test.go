@@ -139,7 +139,7 @@ func TestOrderedAgainstNaive(t *testing.T) {
 			n.checkRuns(t, rnd, m, i)
 		}
 		out, st := make([]fri.RowAddr, len(addrs)), make([]Status, len(addrs))
-		for _, how := range []string{"ascending", "gaps", "shuffled"} {
+		for _, how := range []string{"ascending", "gaps", "mixed", "shuffled"} {
 			switch how {
 			case "gaps":
 				kept := addrs[:0:0]
@@ -149,6 +149,8 @@ func TestOrderedAgainstNaive(t *testing.T) {
 					}
 				}
 				addrs = kept
+			case "mixed":
+				addrs = mixedOrder(rnd, addrs)
 			case "shuffled":
 				addrs = append(addrs, addrs[:len(addrs)/4]...)
 				rnd.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
@@ -162,6 +164,22 @@ func TestOrderedAgainstNaive(t *testing.T) {
 		n.checkInverse(t, rnd, m)
 		n.checkBlocks(t, m)
 	}
+}
+
+// mixedOrder takes stretches of sorted addresses, now as they come, now backwards, now far apart or at random.
+func mixedOrder(rnd *rand.Rand, addrs []fri.RowAddr) (out []fri.RowAddr) {
+	for len(out) < len(addrs) {
+		at, n := rnd.IntN(len(addrs)), []int{1, 63, 64, 70, 300}[rnd.IntN(5)]
+		step := []int{1, 1, 2, 50, 1500, len(addrs) - 1, len(addrs) - 97}[rnd.IntN(7)]
+		for range n {
+			out = append(out, addrs[at])
+			if at += max(step, 0); step == 1500 {
+				at += rnd.IntN(1000)
+			}
+			at %= len(addrs)
+		}
+	}
+	return out
 }
 
 // checkRuns compares ForwardRun, Rank and Received at random offsets of source src.
