@@ -42,7 +42,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newMountCmd(), newUmountCmd(), newRefreshCmd(), newServeCmd(),
 		newLsCmd(), newCatCmd(), newStatCmd(), newTreeCmd(), newExportCmd(),
-		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(), newDiffCmd(),
+		newVersionsCmd(), newTranslateCmd(), newHistoryCmd(), newStatusCmd(), newDiffCmd(), newVerifyCmd(),
 		newCacheCmd(), newDemoCmd(), newDoctorCmd(), newCompletionCmd(),
 	)
 	root.SetHelpCommand(newHelpCmd())
@@ -90,6 +90,7 @@ func otherWords() map[string][]string {
 		"diff":      {"compare", "changes"},
 		"export":    {"copy", "cp", "dump"},
 		"doctor":    {"check"},
+		"verify":    {"lint", "fsck", "validate"},
 	}
 }
 
