@@ -152,6 +152,7 @@ type setCursor struct {
 	member  uint64 // of the next address in the row's set
 	w       *addrset.Members
 	ahead   []*addrset.Set // of the rows from row on, or from row+1 on if w is not nil; nil = null
+	rows    uint64         // how many the next read takes: few at first, for those who look at a few addresses
 	nulls   globalCursor
 	unknown []fri.FragID
 }
@@ -213,7 +214,8 @@ var errEnough = errors.New("enough cells")
 
 // read reads the set of c.row and some of those that follow.
 func (c *setCursor) read(ctx context.Context) error {
-	n := min(c.s.cells.Rows()-c.row, aheadRows)
+	n := min(c.s.cells.Rows()-c.row, max(c.rows, 1))
+	c.rows = min(4*n, aheadRows)
 	bytes := 0
 	err := c.s.cells.Read(ctx, c.row, n, func(row uint64, cell []byte, null bool) error {
 		if null {
