@@ -116,14 +116,15 @@ func (at segmentAt) recheck(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	obj, err := loc.Store.Stat(ctx, loc.Path)
+	r, err := loc.Store.Open(ctx, loc.Path) // no dearer than asking for the attributes, and often of use
 	if fault.Is(err, fault.NotFound) {
 		return fault.New("open", loc.URI(), fault.Stale, "the file is gone: %w", err)
 	}
 	if err != nil {
 		return err
 	}
-	return at.verify(file, loc, obj)
+	defer r.Close()
+	return at.verify(file, loc, r.Stat())
 }
 
 // locator finds the stored files of a segment. Where its directory has to be looked for, that is done once.
