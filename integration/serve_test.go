@@ -159,7 +159,7 @@ func TestHTTPClients(t *testing.T) {
 	s := serve(t, "tagged/chain")
 	want := fmt.Sprint(viewOf(t, treeFile(t, "tagged/chain", servedDir+"/mapping.csv")))
 	script := filepath.Join(root, "integration/py/http_clients.py")
-	ask := func(env, group string, into any) {
+	ask := func(t *testing.T, env, group string, into any) {
 		t.Helper()
 		r := command(t, "", interpreter(t, env), script, group, s.url, servedDir)
 		if r.code != 0 {
@@ -169,7 +169,7 @@ func TestHTTPClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check := func(seen map[string][]json.Number, n int) {
+	check := func(t *testing.T, seen map[string][]json.Number, n int) {
 		t.Helper()
 		if len(seen) != n {
 			t.Errorf("%d clients, want %d", len(seen), n)
@@ -187,8 +187,8 @@ func TestHTTPClients(t *testing.T) {
 			Listed, Names []string
 			Refused       string
 		}
-		ask("http", "http", &got)
-		check(got.Seen, 3)
+		ask(t, "http", "http", &got)
+		check(t, got.Seen, 3)
 		all := strings.Split(strings.TrimSpace(frifs(t, "ls", testdata.Dataset(t, "tagged/chain"), servedDir)), "\n")
 		all = slices.DeleteFunc(all, func(n string) bool { return n == "scan" })
 		if fmt.Sprint(got.Listed) != fmt.Sprint(all) || fmt.Sprint(got.Names) != fmt.Sprint(all) {
@@ -203,8 +203,8 @@ func TestHTTPClients(t *testing.T) {
 			Seen  map[string][]json.Number
 			Lance string
 		}
-		ask(newest, "frames", &got)
-		check(got.Seen, 3)
+		ask(t, newest, "frames", &got)
+		check(t, got.Seen, 3)
 		// Lance has no store for HTTP. When it gets one, remapped.lance is to be read through it here.
 		if !strings.Contains(got.Lance, "scheme") {
 			t.Errorf("the official reader says %q", got.Lance)
