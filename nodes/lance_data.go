@@ -9,7 +9,6 @@ import (
 	"github.com/frifs/frifs/fault"
 	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/indexfile"
-	"github.com/frifs/frifs/internal/pb"
 )
 
 // kept lists the data files and the like of the version.
@@ -90,23 +89,20 @@ func (n version) keptDir(l *loaded, sub string) *dir {
 // keptFile is a file of the original, wherever its base is.
 func (n version) keptFile(l *loaded, k *indexfile.Kept) File {
 	b := n.base(lanceName+"/"+k.Path, n.key(), l.mtime)
-	var known atomic.Pointer[pb.DataFile] // what places the data file, once it has been decoded: readers open files again and again
+	var known atomic.Pointer[dataset.Location] // readers open files again and again
 	f := &storeFile{base: b, first: b.ino, key: n.key(), t: n.t, size: int64(k.Size), perm: permCopyFile, locate: func(ctx context.Context) (dataset.Location, error) {
+		if loc := known.Load(); loc != nil {
+			return *loc, nil
+		}
 		l, err := n.load(ctx)
 		if err != nil {
 			return dataset.Location{}, err
 		}
-		if d := known.Load(); d != nil {
-			return n.t.ds.DataFile(ctx, l.m, d)
+		loc, err := n.keptLocation(ctx, l, k)
+		if err == nil && len(l.m.PB.GetBasePaths()) == 0 {
+			known.Store(&dataset.Location{Store: loc.Store, Path: loc.Path}) // there is no other place to look for it
 		}
-		if d := k.Data(); d != nil {
-			known.Store(&pb.DataFile{Path: d.Path, BaseId: d.BaseId})
-			return n.t.ds.DataFile(ctx, l.m, d)
-		}
-		if f := k.Deletion(); f != nil {
-			return n.t.ds.DeletionFile(ctx, l.m, f)
-		}
-		return dataset.Location{Store: n.t.ds.Store(), Path: k.Path}, nil
+		return loc, err
 	}}
 	if o, ok := n.t.opened.peek(b.ino); ok && o.replaced {
 		f.ino = n.t.inode(b.path, n.key()+"\x00"+o.object.Identity())
@@ -117,6 +113,17 @@ func (n version) keptFile(l *loaded, k *indexfile.Kept) File {
 		return &unsizedFile{storeFile: *f}
 	}
 	return f
+}
+
+// keptLocation is where a file of the original is.
+func (n version) keptLocation(ctx context.Context, l *loaded, k *indexfile.Kept) (dataset.Location, error) {
+	if d := k.Data(); d != nil {
+		return n.t.ds.DataFile(ctx, l.m, d)
+	}
+	if f := k.Deletion(); f != nil {
+		return n.t.ds.DeletionFile(ctx, l.m, f)
+	}
+	return dataset.Location{Store: n.t.ds.Store(), Path: k.Path}, nil
 }
 
 // unsizedFile is a file of the dataset of which the manifest does not say how large it is: the store is asked.
