@@ -133,7 +133,9 @@ func startMount(ctx context.Context, cmd *cobra.Command, t *target, uri, mountpo
 		return nil, nil, err
 	}
 	opt.Source = src.uri
-	opt.SourceDir = src.dir
+	if opt.SourceDir = src.dir; opt.SourceDir == "" {
+		opt.SourceDir = localDir(uri)
+	}
 	opt.OpTimeout = t.opTimeout
 	opt.OnError = func(f fs.Failure) {
 		level := slog.LevelDebug

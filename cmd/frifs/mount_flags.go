@@ -187,6 +187,7 @@ func (m *mountFlags) run(cmd *cobra.Command, uri, mountpoint string) error {
 	}
 	defer closeLog()
 	m.logger = log
+	slog.SetDefault(log) // what libraries log by themselves, too
 	opt := m.opt
 	opt.Logger = log
 	opt.MaxReadAhead = int(m.readAhead)
