@@ -215,3 +215,41 @@ func TestSetsWithoutAChangeAreTheStoredOnes(t *testing.T) {
 		}
 	})
 }
+
+// TestAFewAddressesCostFewSets asks for one address at places of real files: no more than a set or two is decoded for it,
+// and more and more for those who go on.
+func TestAFewAddressesCostFewSets(t *testing.T) {
+	looked := 0
+	tables(t, setTypes, func(t *testing.T, w *world, ix *dataset.Index, s *Segment, r Resolver) {
+		for _, path := range setFiles(s) {
+			f, err := s.Open(t.Context(), path)
+			noError(t, err)
+			for row := uint64(0); row < f.Rows; row += f.Rows/3 + 1 {
+				c, err := f.Scan(t.Context(), Position{Row: row})
+				noError(t, err)
+				sets, ok := c.(*setCursor)
+				if !ok {
+					continue
+				}
+				var b Batch
+				noError(t, c.Next(t.Context(), &b, 1))
+				if len(b.Addrs) == 1 && b.Rows[0] == row {
+					if looked++; len(sets.ahead) > 0 {
+						t.Errorf("%s: %d sets were decoded after that of row %d", path, len(sets.ahead), row)
+					}
+				}
+				reads := sets.rows
+				for len(b.Addrs) > 0 {
+					noError(t, c.Next(t.Context(), &b, 1000))
+				}
+				if sets.rows < reads || sets.rows > aheadRows {
+					t.Errorf("%s: a read takes %d rows at the end, %d at first", path, sets.rows, reads)
+				}
+			}
+			noError(t, f.Close())
+		}
+	})
+	if looked == 0 {
+		t.Error("no set was looked at")
+	}
+}
