@@ -70,22 +70,12 @@ func (n version) changesJSON(ctx context.Context) (*document, error) {
 		})
 		return j.Done(), nil
 	}
-	j.Object("fragments")
-	j.ArrayOf("added", len(c.added), func(e *enc, i int) { e.fragment(c.added[i]) })
-	j.ArrayOf("removed", len(c.removed), func(e *enc, i int) { e.fragment(c.removed[i]) })
-	j.ArrayOf("changed", len(c.changed), func(e *enc, i int) { e.fragmentChange(c.changed[i]) })
-	j.End()
+	j.fragmentChanges(c)
 	j.Object("indices")
 	j.ArrayOf("added", len(c.ixAdded), func(e *enc, i int) { e.indexName(c.ixAdded[i]) })
 	j.ArrayOf("removed", len(c.ixRemoved), func(e *enc, i int) { e.indexName(c.ixRemoved[i]) })
 	j.ArrayOf("entry_changed", len(c.ixRewritten), func(e *enc, i int) { e.indexName(c.ixRewritten[i]) })
-	j.ArrayOf("merged", len(c.merged), func(e *enc, i int) {
-		e.Obj(func() {
-			e.K("name").Str(c.merged[i].name)
-			e.K("into").Str(c.merged[i].into)
-			e.K("from").Strs(c.merged[i].from)
-		})
-	})
+	j.merged(c)
 	j.Members(func(e *enc) {
 		e.K("names_added").Strs(c.namesAdded)
 		e.K("names_removed").Strs(c.namesRemoved)
@@ -99,22 +89,7 @@ func (n version) changesJSON(ctx context.Context) (*document, error) {
 		})
 	})
 	j.End()
-	j.Object("fri")
-	j.Members(func(e *enc) { e.K("comparable").Bool(c.friOK) })
-	j.ArrayOf("records_in", len(c.friIn), func(e *enc, i int) { e.recordName(c.friIn[i]) })
-	j.ArrayOf("records_out", len(c.friOut), func(e *enc, i int) { e.recordName(c.friOut[i]) })
-	j.ArrayOf("needed_but_gone", len(c.lost), func(e *enc, i int) {
-		e.Obj(func() {
-			e.recordMembers(c.lost[i].t)
-			e.K("needed_by").Arr(func() {
-				for _, ix := range c.lost[i].needed {
-					e.Item()
-					e.indexName(ix)
-				}
-			})
-		})
-	})
-	j.End()
+	j.recordChanges(c)
 	return j.Done(), nil
 }
 

@@ -90,7 +90,7 @@ func (t *Tree) databaseFind(ctx context.Context, name string) (Node, error) {
 			return nil, err
 		}
 		return f, nil
-	case "latest", "versions", "tags", "branches":
+	case "latest", "versions", "tags", "branches", "diff":
 		return nil, fault.Wrap("lookup", name, t.needTable(ctx, fault.NotFound, "only a table has "+name))
 	}
 	return nil, notFound("", name)
