@@ -47,6 +47,11 @@ func statuses(o []Outcome) []rowmap.Status {
 	return unsafe.Slice((*rowmap.Status)(unsafe.SliceData(o)), len(o))
 }
 
+// outcomeBytes views outcomes as the bytes that they are.
+func outcomeBytes(o []Outcome) []byte {
+	return unsafe.Slice((*byte)(unsafe.SliceData(o)), len(o))
+}
+
 func fill(o []Outcome, v Outcome) {
 	for i := range o {
 		o[i] = v

@@ -21,7 +21,13 @@ type step struct {
 	pos     int // place in the order of application
 	group   int // legacy: the Version it belongs to; tagged: 0
 	mapping atomic.Pointer[rowmap.Mapping]
-	plain   atomic.Int32 // 0 not looked at; 1 all destinations are plain; 2 they are not
+	outlook atomic.Pointer[outlook]
+}
+
+// outlook is what happens to all rows that a step moves, where that is the same for all of them.
+type outlook struct {
+	final bool  // what the mapping says is final
+	next  *step // they wait for this step
 }
 
 // edge leads from a fragment to a step that consumes or produces it; s is nil for a record that is spoilt.
@@ -332,27 +338,29 @@ func (t *Translator) open(ctx context.Context, s *step) (rowmap.Mapping, error) 
 	return m, nil
 }
 
-// isPlain reports whether every destination of s that has rows is live, large enough and without deletions, and is
-// not consumed by a later step: then what the mapping says is final.
-func (t *Translator) isPlain(s *step) bool {
-	switch s.plain.Load() {
-	case 1:
-		return true
-	case 2:
-		return false
+// outlookOf tells what follows step s: it is final if every destination that has rows is live, large enough and without
+// deletions, and is not consumed by a later step.
+func (t *Translator) outlookOf(s *step) *outlook {
+	if o := s.outlook.Load(); o != nil {
+		return o
 	}
+	o := &outlook{final: true}
+	waits := true
 	for _, d := range s.t.Destinations {
 		if d.PhysicalRows == 0 {
 			continue
 		}
 		n := t.node(uint32(d.ID))
-		if v := t.next(n, s); !v.end || v.what != Moved || n.hasDel || n.limit < d.PhysicalRows {
-			s.plain.Store(2)
-			return false
-		}
+		v := t.next(n, s)
+		o.final = o.final && v.end && v.what == Moved && !n.hasDel && n.limit >= d.PhysicalRows
+		waits = waits && v.s != nil && (o.next == nil || o.next == v.s)
+		o.next = v.s
 	}
-	s.plain.Store(1)
-	return true
+	if !waits {
+		o.next = nil
+	}
+	s.outlook.Store(o)
+	return o
 }
 
 // fatal reports whether an error fails a whole call: it says nothing about the bytes, and may pass.

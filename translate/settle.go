@@ -2,6 +2,7 @@ package translate
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 
 	"github.com/frifs/frifs/fri"
@@ -62,7 +63,8 @@ func (w *work) forgetLandings() {
 // own slices. first says that s was the first step of their walk.
 func (t *Translator) settle(ctx context.Context, w *work, s *step, lo int, idx []int32, out []fri.RowAddr, o []Outcome, first bool) error {
 	r := w.r
-	if idx == nil && first && t.isPlain(s) {
+	ahead := t.outlookOf(s)
+	if idx == nil && first && ahead.final {
 		if r.Last != nil {
 			for k, what := range o {
 				if what == Moved {
@@ -70,6 +72,10 @@ func (t *Translator) settle(ctx context.Context, w *work, s *step, lo int, idx [
 				}
 			}
 		}
+		return nil
+	}
+	if (ahead.final || ahead.next != nil) && !odd(o) {
+		w.settleAlike(lo, idx, out, o, ahead.next)
 		return nil
 	}
 	if idx == nil {
@@ -100,6 +106,70 @@ func (t *Translator) settle(ctx context.Context, w *work, s *step, lo int, idx [
 		idx, out, o = idx[n:], out[n:], o[n:]
 	}
 	return nil
+}
+
+// settleAlike settles answers that are all Moved or Dropped, where the same holds for all that moved: they are final, or
+// wait for next.
+func (w *work) settleAlike(lo int, idx []int32, out []fri.RowAddr, o []Outcome, next *step) {
+	r := w.r
+	if r.Last != nil {
+		for k, what := range o {
+			if what == Moved {
+				i := lo + k
+				if idx != nil {
+					i = int(idx[k])
+				}
+				r.Last[i] = out[k]
+			}
+		}
+	}
+	var list []int32
+	at := w.waiting(next)
+	n := 0
+	if at != nil {
+		n = len(*at)
+		*at = slices.Grow(*at, len(o))
+		list = (*at)[n : n+len(o)]
+	}
+	switch {
+	case idx != nil:
+		n += group{idx, out, o}.store(r.New, r.Outcome, list)
+	case list != nil: // what is answered stands where it belongs
+		n += moved(o, int32(lo), list)
+	}
+	if at != nil {
+		*at = (*at)[:n]
+	}
+}
+
+// moved writes the positions of the moved rows, of which the first is lo, to list, and returns their number. It is not
+// inlined, to keep its loop in registers.
+//
+//go:noinline
+func moved(o []Outcome, lo int32, list []int32) int {
+	n := 0
+	for k, what := range o {
+		list[n] = lo + int32(k)
+		n += int(what & 1)
+	}
+	return n
+}
+
+// odd reports whether an outcome is neither Moved nor Dropped, which are 1 and 2: one of their two low bits is set, and
+// no other.
+//
+//go:noinline
+func odd(o []Outcome) bool {
+	const ones = 0x0101010101010101
+	b, strange := outcomeBytes(o), uint64(0)
+	for ; len(b) >= 8; b = b[8:] {
+		x := binary.LittleEndian.Uint64(b)
+		strange |= x&^(3*ones) | ^(x^x>>1)&ones
+	}
+	for _, what := range b {
+		strange |= uint64((what - 1) &^ 1)
+	}
+	return strange != 0
 }
 
 // settleEach settles the answers of a group one by one.
