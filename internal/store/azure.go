@@ -45,7 +45,7 @@ func openAzure(ctx context.Context, a *address, opt Options) (*bucket, error) {
 	if u, err := url.Parse(where); err == nil {
 		where = u.Host + u.Path // a SAS token stands in the query
 	}
-	return &bucket{blob: b, identity: "az|" + where, driver: azureDriver{}}, nil
+	return &bucket{blob: b, identity: "az|" + where, driver: azureDriver{client}}, nil
 }
 
 // env returns the first variable that is set.
@@ -157,7 +157,7 @@ func azureClient(service, name string, anonymous bool) (*container.Client, error
 }
 
 // azureDriver knows the types of the Azure SDK behind gocloud's.
-type azureDriver struct{}
+type azureDriver struct{ client *container.Client }
 
 // suffix: Azure has no suffix ranges.
 func (azureDriver) suffix() bool { return false }

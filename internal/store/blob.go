@@ -209,26 +209,39 @@ func (s *Blob) page(ctx context.Context, dir string, token []byte, size int) (ou
 	}
 	call, cancel := s.call(ctx)
 	defer cancel()
-	var page []*blob.ListObject
-	err = s.bucket.do(func(b *blob.Bucket) (err error) {
-		page, next, err = b.ListPage(call, token, size, &blob.ListOptions{Prefix: prefix, Delimiter: "/"})
-		return err
-	})
+	if d, ok := s.bucket.driver.(direct); ok {
+		out, next, err = d.list(call, prefix, token, size)
+	} else {
+		out, next, err = s.list(call, prefix, token, size)
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, s.fail(ctx, call, op, dir, err)
 	}
-	for _, o := range page {
-		leaf := strings.TrimSuffix(strings.TrimPrefix(o.Key, prefix), "/")
-		if leaf == "" { // the marker object of the directory itself
-			continue
+	kept := out[:0]
+	for _, o := range out {
+		if leaf := strings.TrimSuffix(strings.TrimPrefix(o.Name, prefix), "/"); leaf != "" { // not the marker object of the directory itself
+			o.Name = Join(dir, leaf)
+			kept = append(kept, o)
 		}
-		obj := Object{Name: Join(dir, leaf), Size: o.Size, Modified: o.ModTime, Dir: o.IsDir}
+	}
+	return kept, next, nil
+}
+
+// list is direct.list by gocloud.
+func (s *Blob) list(ctx context.Context, prefix string, token []byte, size int) (out []Object, next []byte, err error) {
+	var page []*blob.ListObject
+	err = s.bucket.do(func(b *blob.Bucket) (err error) {
+		page, next, err = b.ListPage(ctx, token, size, &blob.ListOptions{Prefix: prefix, Delimiter: "/"})
+		return err
+	})
+	for _, o := range page {
+		obj := Object{Name: o.Key, Size: o.Size, Modified: o.ModTime, Dir: o.IsDir}
 		if s.bucket.driver != nil && !o.IsDir {
 			obj.ETag = s.bucket.driver.listed(o)
 		}
 		out = append(out, obj)
 	}
-	return out, next, nil
+	return out, next, err
 }
 
 // Stat implements Store with one request.
@@ -243,6 +256,14 @@ func (s *Blob) stat(ctx context.Context, op, name string) (Object, error) {
 	}
 	call, cancel := s.call(ctx)
 	defer cancel()
+	if d, ok := s.bucket.driver.(direct); ok {
+		obj, err := d.head(call, key)
+		if err != nil {
+			return Object{}, s.fail(ctx, call, op, name, err)
+		}
+		obj.Name = name
+		return obj, nil
+	}
 	var a *blob.Attributes
 	if err := s.bucket.do(func(b *blob.Bucket) (err error) {
 		a, err = b.Attributes(call, key)

@@ -92,6 +92,9 @@ func (s *Blob) ask(ctx context.Context, key string, off, n int64, etag string) (
 	if t, ok := d.(tailer); ok && n < 0 {
 		return t.tail(ctx, key, -n)
 	}
+	if t, ok := d.(direct); ok {
+		return t.read(ctx, key, off, n, etag)
+	}
 	suffix := max(0, -n)
 	opts := &blob.ReaderOptions{}
 	if d != nil && (suffix > 0 || etag != "") {
