@@ -105,7 +105,8 @@ func (h *handler) route(w *response, r *http.Request) {
 	}
 }
 
-// mayCall reports whether a client may call the server by this name (with a port or without).
+// mayCall reports whether a client may call the server by this name (with a port or without). A client of HTTP/1.0 may
+// call it by none, which no browser does.
 func (h *handler) mayCall(host string) bool {
 	name := host
 	if n, _, err := net.SplitHostPort(host); err == nil {
@@ -113,7 +114,7 @@ func (h *handler) mayCall(host string) bool {
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
 	ip, _, _ := strings.Cut(name, "%")
-	return name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(ip) != nil ||
+	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(ip) != nil ||
 		slices.Contains(h.opt.Hosts, "*") || slices.ContainsFunc(h.opt.Hosts, func(s string) bool { return strings.EqualFold(s, name) })
 }
 

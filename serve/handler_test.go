@@ -96,7 +96,7 @@ func TestHosts(t *testing.T) {
 	}{
 		{nil, "localhost:80", true}, {nil, "LOCALHOST", true}, {nil, "a.localhost", true}, {nil, "127.0.0.1:1", true}, {nil, "[::1]:80", true},
 		{nil, "[fe80::1%25eth0]:80", true}, {nil, "10.1.2.3", true},
-		{nil, "evil.example", false}, {nil, "localhost.evil.example:80", false}, {nil, "127.0.0.1.evil.example", false},
+		{nil, "", true}, {nil, "evil.example", false}, {nil, "localhost.evil.example:80", false}, {nil, "127.0.0.1.evil.example", false},
 		{[]string{"data.example"}, "Data.Example:8080", true}, {[]string{"data.example"}, "other.example", false}, {[]string{"*"}, "other.example", true},
 	} {
 		h := &handler{opt: Options{Hosts: tc.hosts}}

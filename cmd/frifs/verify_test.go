@@ -136,6 +136,15 @@ func TestVerifyDamage(t *testing.T) {
 		{"an index file that is gone", "legacy/basic", func(t testing.TB, d string) { _ = os.Remove(one(t, d+"/_indices/*/page_data.lance")) }, "error missing_file _indices/", "missing", false},
 		{"an index file that is no such", "legacy/basic", func(t testing.TB, d string) { put(t, one(t, d+"/_indices/*/page_data.lance"), "no file of Lance") }, "error index_files ", "page_data.lance", false},
 		{"a row map that is gone", "tagged/labels", func(t testing.TB, d string) { _ = os.RemoveAll(filepath.Join(d, "_fri")) }, "error history versions/*/fri/history.json", "", true},
+		{"labels of a row map that are damaged", "tagged/big", func(t testing.TB, d string) {
+			f, err := os.OpenFile(one(t, d+"/_fri/*/stable_partition.lance"), os.O_WRONLY, 0)
+			if err == nil {
+				_, err = f.WriteAt([]byte("\xff\xff\xff\xff"), 30_000)
+			}
+			if err = errors.Join(err, f.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}, "error mapping versions/*/fri/transitions/0001/mapping.csv", "labels disagree", false},
 		{"a deletion file that is gone", "legacy/basic", func(t testing.TB, d string) { _ = os.Remove(one(t, d+"/_deletions/*")) }, "error missing_file _deletions/", "missing", false},
 		{"a directory that no version names", "legacy/basic", func(t testing.TB, d string) {
 			put(t, d+"/_indices/11111111-2222-3333-4444-555555555555/page_data.lance", "x")
