@@ -17,16 +17,27 @@ type fence struct {
 
 // newFence makes the fence around dir, which must exist.
 func newFence(dir string) (*fence, error) {
-	target, err := filepath.EvalSymlinks(dir)
+	target, err := evalLinks(dir)
 	if err != nil {
 		return nil, err
 	}
 	return &fence{target}, nil
 }
 
+// evalLinks resolves the links of a path. Where a link becomes something else between being seen and being read, the
+// system calls that an invalid argument; the path is walked again then.
+func evalLinks(p string) (target string, err error) {
+	for range 100 {
+		if target, err = filepath.EvalSymlinks(p); !errors.Is(err, syscall.EINVAL) {
+			break
+		}
+	}
+	return target, err
+}
+
 // resolve returns the real path of p, or fault.Denied if that is not below the fence.
 func (f *fence) resolve(p string) (string, error) {
-	target, err := filepath.EvalSymlinks(p)
+	target, err := evalLinks(p)
 	if err != nil {
 		return "", err
 	}
