@@ -29,6 +29,11 @@ main.tags.create("on-second", ("dev/one/two", two.version))
 lance.dataset(path).shallow_clone(top + "/c1.lance", reference=2)
 lance.dataset(top + "/c1.lance").shallow_clone(top + "/c2.lance", reference=2)
 
+# A clone of a table that is in none of the places where a manifest may lead by itself.
+lance.write_dataset(rows(0, 5), top + "-far/s.lance").create_scalar_index("id", "BTREE")
+lance.dataset(top + "-far/s.lance").shallow_clone(top + "/c_far.lance", reference=2)
+lance.write_dataset(rows(5, 8), top + "/c_far.lance", mode="append")
+
 # A version that is cleaned up, with a tag that was made for it by hand.
 gone = lance.write_dataset(rows(0, 5), top + "/cleaned.lance")
 gone.delete("id = 1")
