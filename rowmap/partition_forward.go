@@ -16,9 +16,10 @@ const lane = 512
 
 // forwardScratch is the state of a Forward call.
 type forwardScratch struct {
-	blocks [lane]*placeBlock
-	rows   [lane]uint32 // row within its block
-	late   []lateRow
+	blocks  [lane]*placeBlock
+	rows    [lane]uint32  // row within its block
+	entries [lane]*uint32 // that row's entry, where its block is at hand
+	late    []lateRow
 }
 
 // lateRow is an address whose block was not at hand.
@@ -40,11 +41,18 @@ func (f *forwardPool) get() *forwardScratch {
 	return &forwardScratch{}
 }
 
+// put takes scratch back, of which the first n places were in use: what stands there would keep evicted blocks alive.
+func (f *forwardPool) put(s *forwardScratch, n int) {
+	clear(s.blocks[:n])
+	clear(s.entries[:n])
+	f.p.Put(s)
+}
+
 // Forward implements Mapping. Addresses whose blocks are in the cache are answered first; the others are then taken
 // block by block, so that each block is loaded once per call whatever the order of the addresses.
 func (p *Partition) Forward(ctx context.Context, addrs, out []fri.RowAddr, st []Status) error {
 	s := p.forward.get()
-	defer p.forward.p.Put(s)
+	defer p.forward.put(s, min(len(addrs), lane))
 	s.late = s.late[:0]
 	for at := 0; at < len(addrs); at += lane {
 		if err := ctx.Err(); err != nil {
@@ -82,6 +90,7 @@ func (p *Partition) locate(s *forwardScratch, addrs []fri.RowAddr, base int) (cl
 		s.blocks[i] = b
 		if b != nil {
 			p.places.touch(int(hi))
+			s.entries[i] = &b.rows[s.rows[i]]
 			continue
 		}
 		clean = false
@@ -119,19 +128,38 @@ func (p *Partition) answer(s *forwardScratch, out []fri.RowAddr, st []Status, cl
 		}
 		return
 	}
-	// All loads of one kind together: they do not depend on each other, so their cache misses overlap.
-	for i := range out {
-		s.rows[i] = s.blocks[i].rows[s.rows[i]]
-	}
+	// The entries first, by themselves: they do not depend on each other, so their cache misses overlap.
+	fetchEntries(s.entries[:len(out)])
 	st = st[:len(out)]
 	addr, shift, mask := p.destAddr, p.rankBits&31, uint32(1)<<p.rankBits-1
 	for i := range out {
-		e := s.rows[i]
+		e := *s.entries[i]
 		d := e >> shift
 		out[i] = fri.RowAddr(addr[d] + uint64(s.blocks[i].base[d]+e&mask))
 		// Moved, or Dropped where d is the label of deleted rows; without a branch.
 		st[i] = Moved + Status((d^p.null-1)>>31)
 	}
+}
+
+// fetchEntries loads the entries, as fetch does words.
+//
+//go:noinline
+func fetchEntries(at []*uint32) (sum uint32) {
+	for ; len(at) >= 8; at = at[8:] {
+		e := (*[8]*uint32)(at)
+		sum |= *e[0]
+		sum |= *e[1]
+		sum |= *e[2]
+		sum |= *e[3]
+		sum |= *e[4]
+		sum |= *e[5]
+		sum |= *e[6]
+		sum |= *e[7]
+	}
+	for _, e := range at {
+		sum |= *e
+	}
+	return sum
 }
 
 // one computes the answer for one entry of a block.
