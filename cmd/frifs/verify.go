@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,7 @@ func newVerifyCmd() *cobra.Command {
 			}
 			defer s.close()
 			v := &verifier{
-				ctx: cmd.Context(), root: s.root, quick: quick, stderr: cmd.ErrOrStderr(), rows: map[string]*rowsRead{},
+				ctx: cmd.Context(), root: s.root, tree: s.tree, quick: quick, stderr: cmd.ErrOrStderr(), rows: map[string]*rowsRead{},
 				report: &verifyReport{URI: s.uri, Quick: quick, level: level.word},
 			}
 			if err := v.all(t.pinned()); err != nil {
@@ -67,6 +68,9 @@ func newVerifyCmd() *cobra.Command {
 	}
 	t.flags(cmd)
 	t.treeFlags(cmd)
+	for _, name := range []string{"for-reader", "omit-index"} { // they change nothing that is checked
+		_ = cmd.Flags().MarkHidden(name) // they are there
+	}
 	cmd.Flags().BoolVar(&quick, "quick", false, "read metadata only: neither index files nor mappings, and ask for no file")
 	cmd.Flags().Var(level, "level", "least `level` that is shown and counts: advice, warning or error")
 	cmd.Flags().Var(format, "format", "`form` of the output: table or json")
@@ -81,6 +85,7 @@ type verifier struct {
 	stderr io.Writer
 	report *verifyReport
 	rows   map[string]*rowsRead // of records whose mappings have been read, by id; only touched between versions
+	tree   *nodes.Tree
 }
 
 // all checks whatever the root of the tree is.
@@ -222,7 +227,8 @@ func (v *verifier) versions(prefix, dir string, numbers []uint64, names []string
 	}
 	bar := newProgress(v.stderr, strings.TrimSuffix(dir, "/"), len(names))
 	defer bar.done()
-	return inOrder(len(names), versionsAtOnce, func(i int) *versionCheck {
+	var suspects []uint64
+	err := inOrder(len(names), versionsAtOnce, func(i int) *versionCheck {
 		c := &versionCheck{v: v, dir: dir + "/" + names[i] + "/"}
 		c.run()
 		return c
@@ -230,6 +236,7 @@ func (v *verifier) versions(prefix, dir string, numbers []uint64, names []string
 		if err := v.ctx.Err(); err != nil {
 			return fault.Wrap("verify", dir, err)
 		}
+		bar.step()
 		c.readRows()
 		if err := v.ctx.Err(); err != nil {
 			return fault.Wrap("verify", dir, err)
@@ -245,9 +252,29 @@ func (v *verifier) versions(prefix, dir string, numbers []uint64, names []string
 			v.report.note(f)
 		}
 		v.report.Versions++
-		bar.step()
+		if numbers != nil && slices.ContainsFunc(c.found, func(f finding) bool { return f.Level == levelError }) {
+			suspects = append(suspects, numbers[i])
+		}
 		return nil
 	})
+	if err == nil {
+		v.forget(dir, suspects)
+	}
+	return err
+}
+
+// forget drops what was found in versions that are retained no more: somebody cleaned up meanwhile, and what is missing
+// then is missed by nobody.
+func (v *verifier) forget(dir string, suspects []uint64) {
+	if len(suspects) == 0 || v.tree.Refresh(v.ctx) != nil {
+		return // without an answer they count as there
+	}
+	for _, n := range suspects {
+		_, err := nodes.Resolve(v.ctx, v.root, dir+"/"+strconv.FormatUint(n, 10))
+		if fault.Is(err, fault.NotFound) {
+			v.report.forget(dir, n)
+		}
+	}
 }
 
 // orphans notes directories that no version names.

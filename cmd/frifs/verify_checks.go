@@ -15,8 +15,8 @@ type versionCheck struct {
 	v       *verifier
 	dir     string // of the version, with a slash at the end
 	found   []finding
-	left    int // findings that were too many
-	refused bool
+	left    int  // findings that were too many
+	refused bool // nothing is translated
 	records []recordDoc
 }
 

@@ -98,6 +98,36 @@ func (r *verifyReport) note(f finding) {
 	old.version, old.place = f.version, f.place
 }
 
+// forget takes a version out of all that was found in the versions of a line; what was found in it alone goes.
+func (r *verifyReport) forget(line string, version uint64) {
+	r.Versions--
+	r.findings = slices.DeleteFunc(r.findings, func(f *finding) bool {
+		if f.version == nil || f.line != line {
+			return false
+		}
+		for i, run := range f.Versions {
+			if version < run[0] || version > run[1] {
+				continue
+			}
+			var rest [][2]uint64
+			if version > run[0] {
+				rest = append(rest, [2]uint64{run[0], version - 1})
+			}
+			if version < run[1] {
+				rest = append(rest, [2]uint64{version + 1, run[1]})
+			}
+			f.Versions = slices.Concat(f.Versions[:i:i], rest, f.Versions[i+1:])
+			break
+		}
+		if len(f.Versions) > 0 {
+			return false
+		}
+		r.counts[f.Level]--
+		delete(r.by, f.key())
+		return true
+	})
+}
+
 // about reports whether something was found about the place at path itself.
 func (r *verifyReport) about(path string) bool {
 	return slices.ContainsFunc(r.findings, func(f *finding) bool { return f.Path == path })

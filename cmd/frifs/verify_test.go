@@ -264,3 +264,29 @@ func TestVerifyReport(t *testing.T) {
 		t.Errorf("%d kept, %d left out", len(r.findings), r.dropped)
 	}
 }
+
+// Versions that are cleaned up while the others are checked leave nothing behind.
+func TestVerifyForgets(t *testing.T) {
+	r := &verifyReport{level: levelAdvice, Versions: 5}
+	for place, n := range []uint64{3, 4, 5, 6, 9} {
+		r.note(finding{Level: levelError, Check: "c", Path: "p", Message: "m", line: "versions", version: &n, place: place})
+	}
+	one := uint64(4)
+	r.note(finding{Level: levelError, Check: "c", Path: "p", Message: "m", line: "branches/b/versions", version: &one})
+	r.note(finding{Level: levelWarning, Check: "orphan", Path: "x", Message: "m"})
+	for _, step := range []struct {
+		version uint64
+		want    string
+	}{{5, "[[3 4] [6 9]]"}, {3, "[[4 4] [6 9]]"}, {7, "[[4 4] [6 6] [8 9]]"}} {
+		r.forget("versions", step.version)
+		if got := fmt.Sprint(r.findings[0].Versions); got != step.want {
+			t.Errorf("without %d: %s, want %s", step.version, got, step.want)
+		}
+	}
+	for _, n := range []uint64{4, 6, 8, 9} {
+		r.forget("versions", n)
+	}
+	if len(r.findings) != 2 || r.findings[0].line != "branches/b/versions" || r.counts[levelError] != 1 || r.summary() == "" {
+		t.Errorf("%+v, %v", r.findings, r.counts)
+	}
+}
