@@ -9,12 +9,17 @@ import (
 // refList is the tags or the branches of a dataset, as one look showed them. It is immutable.
 type refList struct{ refs []dataset.Ref }
 
+// watchTags makes the tags known.
+func (t *Tree) watchTags() *watched[*refList] {
+	return t.watchRefs("tags", func(ctx context.Context, _ bool) ([]dataset.Ref, error) { return t.refsOf().Tags(ctx) })
+}
+
 // watchRefs makes the tags, or the branches, known; kind is their directory. A pinned tree looks once.
-func (t *Tree) watchRefs(kind string, list func(context.Context) ([]dataset.Ref, error)) *watched[*refList] {
+func (t *Tree) watchRefs(kind string, list func(ctx context.Context, full bool) ([]dataset.Ref, error)) *watched[*refList] {
 	return &watched[*refList]{
 		t: t, name: kind, once: t.cfg.pinned(),
-		find: func(ctx context.Context, old *refList, _ bool) (*refList, error) {
-			refs, err := list(ctx)
+		find: func(ctx context.Context, old *refList, full bool) (*refList, error) {
+			refs, err := list(ctx, full)
 			switch {
 			case err != nil:
 				return nil, err

@@ -201,7 +201,7 @@ const treeCost = 1024
 func (s *shared) tree(cfg Config, js *jobs, path string) *Tree {
 	t := &Tree{shared: s, cfg: cfg, ds: cfg.Dataset, path: path, scope: cfg.URI + "\x00", jobs: &treeJobs{js, path}}
 	t.versions = t.watchVersions()
-	t.tagsSeen, t.branchesSeen = t.watchRefs("tags", t.refsOf().Tags), t.watchRefs("branches", t.refsOf().Branches)
+	t.tagsSeen, t.branchesSeen = t.watchTags(), t.watchRefs("branches", t.refsOf().WatchBranches().Look)
 	t.live = newLive(t)
 	return t
 }
