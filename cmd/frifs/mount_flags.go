@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -57,6 +58,7 @@ type mountFlags struct {
 	accessLog         string
 	logger            *slog.Logger
 	waiting           *readiness // of the process that waits for this one; nil for none
+	stderr            io.Writer  // as the process was given it: where the log goes that has no file
 }
 
 func newMountCmd() *cobra.Command {
@@ -83,6 +85,7 @@ func newMountCmd() *cobra.Command {
 				}
 				return m.startDaemon(cmd, args)
 			}
+			m.stderr = cmd.ErrOrStderr()
 			log := m.speakJSON(cmd)
 			err := m.check(args[1])
 			if err == nil {
@@ -181,7 +184,7 @@ func (m *mountFlags) checkPlaces(mountpoint string) error {
 // run mounts and serves in this process.
 func (m *mountFlags) run(cmd *cobra.Command, uri, mountpoint string) error {
 	m.logs.stderr = m.waiting != nil
-	log, closeLog, err := m.logs.open(cmd.ErrOrStderr())
+	log, closeLog, err := m.logs.open(m.stderr)
 	if err != nil {
 		return err
 	}
@@ -200,7 +203,7 @@ func (m *mountFlags) run(cmd *cobra.Command, uri, mountpoint string) error {
 	opt.UID, opt.GID = m.uid.id, m.gid.id
 	opt.FileMode, opt.DirMode = uint32(m.fileMode), uint32(m.dirMode)
 	if m.accessLog != "" {
-		a, err := openAccessLog(m.accessLog, cmd.ErrOrStderr())
+		a, err := openAccessLog(m.accessLog, m.stderr)
 		if err != nil {
 			return err
 		}
