@@ -27,13 +27,13 @@ func (t *Tree) diffDir() *dir {
 			if err != nil {
 				return nil, err
 			}
-			return t.pairDir(name, a, b)
+			return t.pairDir(name, a, b), nil
 		},
 	}
 }
 
 // pairDir is diff/<A>..<B>/.
-func (t *Tree) pairDir(name string, a, b version) (*dir, error) {
+func (t *Tree) pairDir(name string, a, b version) *dir {
 	p := "diff/" + name
 	at := base{ino: t.inode(p, a.key()+"\x00"+b.key()), path: p, mtime: b.v.refs[b.i].Object.Modified}
 	return &dir{base: at, list: func(ctx context.Context) (*listing, error) {
@@ -60,7 +60,7 @@ func (t *Tree) pairDir(name string, a, b version) (*dir, error) {
 			build: func(ctx context.Context) (*document, error) { return diffJSON(ctx, a, b) },
 		})
 		return out, nil
-	}}, nil
+	}}
 }
 
 // versionNamed finds a version by the name that diff/ has for it: a number, "latest", a tag as the tree writes it, or
@@ -111,9 +111,11 @@ func (t *Tree) versionNamed(ctx context.Context, name string) (version, error) {
 
 // versionHere finds a version of this tree by its number, or the latest; ok is false for other names.
 func (t *Tree) versionHere(ctx context.Context, name string) (n version, ok bool, err error) {
-	num, perr := strconv.ParseUint(name, 10, 64)
-	if name != "latest" && (perr != nil || strconv.FormatUint(num, 10) != name) {
-		return n, false, nil
+	num := uint64(0)
+	if name != "latest" {
+		if num, ok = versionNumber(name); !ok {
+			return n, false, nil
+		}
 	}
 	v, err := t.view(ctx)
 	if err != nil {
@@ -129,6 +131,12 @@ func (t *Tree) versionHere(ctx context.Context, name string) (n version, ok bool
 		}
 	}
 	return (&versionsDir{t: t}).at(v, i), true, nil
+}
+
+// versionNumber is the number that a name is in decimal digits, as the tree writes it.
+func versionNumber(name string) (num uint64, ok bool) {
+	num, err := strconv.ParseUint(name, 10, 64)
+	return num, err == nil && strconv.FormatUint(num, 10) == name
 }
 
 // versionOf is versionHere for a branch; "" is the main line.

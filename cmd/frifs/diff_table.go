@@ -92,7 +92,7 @@ func (d *differ) table(stdout io.Writer) error {
 	fragments, indices, records := diffLines{head: "fragments"}, diffLines{head: "indices"}, diffLines{head: "fragment reuse index"}
 	schema, bases, flags := diffLines{head: "schema"}, diffLines{head: "base paths"}, diffLines{head: "feature flags"}
 	config, tableMeta, schemaMeta := diffLines{head: "configuration"}, diffLines{head: "table metadata"}, diffLines{head: "schema metadata"}
-	comparable := true
+	compared := true
 	fragment := func(sign string) func(*json.Decoder) error {
 		return each(func(f diffFragment) { fragments.add(sign, "%s", f.line()) })
 	}
@@ -112,7 +112,7 @@ func (d *differ) table(stdout io.Writer) error {
 		"from": into(&from), "to": into(&to), "reversed": into(&reversed),
 		"fragments.added": fragment("+"), "fragments.removed": fragment("-"), "fragments.changed": fragment("~"),
 		"indices.added": index("+"), "indices.removed": index("-"), "indices.changed": index("~"),
-		"fri.comparable": into(&comparable), "fri.records_in": record("+"), "fri.records_out": record("-"), "fri.needed_but_gone": record("!"),
+		"fri.comparable": into(&compared), "fri.records_in": record("+"), "fri.records_out": record("-"), "fri.needed_but_gone": record("!"),
 		"schema.added":    each(func(f diffField) { schema.add("+", "%s %s", f.Path, textOr(f.Field.Type, "")) }),
 		"schema.removed":  each(func(f diffField) { schema.add("-", "%s %s", f.Path, textOr(f.Field.Type, "")) }),
 		"schema.changed":  each(func(c diffFieldChange) { schema.add("~", "%s", c.line()) }),
@@ -144,10 +144,10 @@ func (d *differ) table(stdout io.Writer) error {
 			differs += l.count
 		}
 	}
-	if !comparable {
+	if !compared {
 		fmt.Fprint(out, "\nrecords of the fragment reuse index were not compared: one of the two cannot be read (see frifs history)\n")
 	}
-	if differs == 0 && comparable {
+	if differs == 0 && compared {
 		fmt.Fprint(out, "\nthere is no difference in what was compared\n")
 	}
 	return out.Flush()
@@ -162,9 +162,10 @@ func toSeconds(t *string) string {
 	return when
 }
 
-func numberOr(n *uint64, other string) string {
+// knownNumber shows a number, or a question mark where it is not known.
+func knownNumber(n *uint64) string {
 	if n == nil {
-		return other
+		return "?"
 	}
 	return orEmpty(n)
 }
@@ -174,7 +175,7 @@ func (s *sideDoc) line() string {
 	if b := textOr(s.Branch, ""); b != "" {
 		name += " of branch " + b
 	}
-	return fmt.Sprintf("%s  %s  %s rows, %s, %s", name, toSeconds(s.Time), numberOr(s.Rows, "?"),
+	return fmt.Sprintf("%s  %s  %s rows, %s, %s", name, toSeconds(s.Time), knownNumber(s.Rows),
 		countWord(int(s.Fragments), "fragment"), plural(s.Indices, "index", "indices"))
 }
 
@@ -189,16 +190,16 @@ func (o operation) line() string {
 	if o.Error != nil {
 		return fmt.Sprintf("%-8d %s", o.Version, *o.Error)
 	}
-	return fmt.Sprintf("%-8d %-20s %-22s %12s rows", o.Version, toSeconds(o.Time), textOr(o.Operation, "?"), numberOr(o.Rows, "?"))
+	return fmt.Sprintf("%-8d %-20s %-22s %12s rows", o.Version, toSeconds(o.Time), textOr(o.Operation, "?"), knownNumber(o.Rows))
 }
 
 func (f diffFragment) line() string {
-	s := fmt.Sprintf("%-10d %s rows", f.Fragment, numberOr(f.Rows, "?"))
+	s := fmt.Sprintf("%-10d %s rows", f.Fragment, knownNumber(f.Rows))
 	switch {
 	case f.Before != nil || f.NewDeletion || f.NewFiles:
-		s += fmt.Sprintf(", deleted %s → %s", numberOr(f.Before, "?"), numberOr(f.Deleted, "?"))
+		s += fmt.Sprintf(", deleted %s → %s", knownNumber(f.Before), knownNumber(f.Deleted))
 	case f.Deleted == nil || *f.Deleted > 0:
-		s += fmt.Sprintf(", %s deleted", numberOr(f.Deleted, "?"))
+		s += fmt.Sprintf(", %s deleted", knownNumber(f.Deleted))
 	}
 	if f.NewFiles {
 		s += ", other data files"

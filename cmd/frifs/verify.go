@@ -57,7 +57,7 @@ func newVerifyCmd() *cobra.Command {
 			if err := v.all(t.pinned()); err != nil {
 				return err
 			}
-			if err := v.report.print(cmd.OutOrStdout(), format.word); err != nil {
+			if err := v.report.write(cmd.OutOrStdout(), format.word); err != nil {
 				return err
 			}
 			if text := v.report.summary(); text != "" {
@@ -166,7 +166,7 @@ func (v *verifier) refs(prefix string) (branches []string) {
 	}
 	path := prefix + "dataset.json"
 	if err := readJSON(v.ctx, v.root, path, &doc); err != nil {
-		v.report.note(v.failure(levelError, "dataset", path, err))
+		v.report.note(v.failure("dataset", path, err))
 		return nil
 	}
 	for _, t := range doc.Tags {
@@ -201,7 +201,7 @@ func (v *verifier) line(prefix string) error {
 			return err
 		}
 		if !fault.Is(err, fault.NotFound) || !v.saidBefore(prefix) {
-			v.report.note(v.failure(levelError, "versions", dir, err))
+			v.report.note(v.failure("versions", dir, err))
 		}
 		return nil
 	}
@@ -292,11 +292,11 @@ func (v *verifier) orphans() {
 			v.report.note(finding{Level: levelError, Check: "orphan", Path: d.Path, Message: d.Error.text()})
 		case d.Orphan != nil && *d.Orphan && (d.Fresh == nil || !*d.Fresh):
 			v.report.note(finding{Level: levelWarning, Check: "orphan", Path: d.Path,
-				Message: fmt.Sprintf("no retained version names this directory (%s files, %s bytes)", numberOr(d.Files, "?"), numberOr(d.Bytes, "?"))})
+				Message: fmt.Sprintf("no retained version names this directory (%s files, %s bytes)", knownNumber(d.Files), knownNumber(d.Bytes))})
 		}
 	})})
 	if err != nil {
-		v.report.note(v.failure(levelError, "orphan", path, err))
+		v.report.note(v.failure("orphan", path, err))
 	}
 }
 
@@ -324,6 +324,6 @@ func (e *errorDoc) UnmarshalJSON(b []byte) error {
 }
 
 // failure is the finding that a file of the tree cannot be read.
-func (v *verifier) failure(level, check, path string, err error) finding {
-	return finding{Level: level, Check: check, Path: path, Message: plainBelow(path, err)}
+func (v *verifier) failure(check, path string, err error) finding {
+	return finding{Level: levelError, Check: check, Path: path, Message: plainBelow(path, err)}
 }

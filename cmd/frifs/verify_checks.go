@@ -41,7 +41,7 @@ func (c *versionCheck) addFinding(f finding) {
 func (c *versionCheck) scan(check, path string, want members) bool {
 	err := scanDoc(c.v.ctx, c.v.root, c.dir+path, want)
 	if err != nil && c.v.ctx.Err() == nil {
-		c.addFinding(c.v.failure(levelError, check, c.dir+path, err))
+		c.addFinding(c.v.failure(check, c.dir+path, err))
 	}
 	return err == nil
 }

@@ -13,7 +13,7 @@ func (c *versionCheck) indices() {
 	names, err := c.v.names(c.dir + "indices")
 	if err != nil {
 		if !fault.Is(err, fault.NotFound) && c.v.ctx.Err() == nil {
-			c.addFinding(c.v.failure(levelError, "index", c.dir+"indices", err))
+			c.addFinding(c.v.failure("index", c.dir+"indices", err))
 		}
 		return
 	}
@@ -82,7 +82,7 @@ func (c *versionCheck) segment(path string) {
 	if !ok {
 		return
 	}
-	what := fmt.Sprintf("of %s entries of the index files", numberOr(entries, "?"))
+	what := fmt.Sprintf("of %s entries of the index files", knownNumber(entries))
 	c.outcomes("addresses", path, what, outcomes)
 	if n := outcomes["dangling"]; n > 0 {
 		c.add(levelWarning, "addresses", path, "%d %s name rows of fragments that are gone", n, what)

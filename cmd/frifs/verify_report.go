@@ -157,7 +157,7 @@ func (r *verifyReport) sorted() []*finding {
 	return out
 }
 
-func (r *verifyReport) print(stdout io.Writer, format string) error {
+func (r *verifyReport) write(stdout io.Writer, format string) error {
 	out := bufio.NewWriter(stdout)
 	if format == "json" {
 		if err := r.json(out); err != nil {
