@@ -106,6 +106,43 @@ func TestFstab(t *testing.T) {
 	}
 }
 
+// TestMountAll has mount(8) mount all lines of an fstab in a mount namespace, by each of the types that lead to frifs.
+func TestMountAll(t *testing.T) {
+	needFUSE(t)
+	needTool(t, "unshare", "mount", "mount.fuse3")
+	if os.Geteuid() != 0 {
+		missing(t, "only root can have a mount namespace of its own")
+	}
+	dir, _ := openDir(t)
+	table := testdata.Dataset(t, "tagged/chain")
+	lines := table + " " + dir + "/m1 frifs ro,_netdev,nofail,nosuid,nodev,x-systemd.automount,x-systemd.requires=network-online.target,version=7,log_file=" + dir + "/log1 0 0\n" +
+		table + " " + dir + "/m2 fuse.frifs defaults,uid=4242,log_file=" + dir + "/log2 0 0\n" +
+		"frifs#" + table + " " + dir + "/m3 fuse allow_other,file_mode=0440,log_file=" + dir + "/log3 0 0\n"
+	if err := os.WriteFile(filepath.Join(dir, "fstab"), []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	script := `
+		for d in /sbin /usr/sbin; do [ -L $d ] || sbin=$d; done
+		mkdir up m1 m2 m3; mount -t tmpfs none up && mkdir up/u up/w
+		mount -t overlay -o lowerdir=$sbin,upperdir=$PWD/up/u,workdir=$PWD/up/w none $sbin || exit 77
+		ln -s "$1" $sbin/mount.frifs; ln -s "$1" $sbin/frifs
+		mount --bind fstab /etc/fstab
+		trap 'umount -l m1 m2 m3 2> /dev/null || true' EXIT
+		mount -a 2> err || { cat err >&2; exit 1; }
+		ls m1/versions; stat -c %u m2/README.txt; stat -c %a m3/README.txt
+		findmnt -n -o FSTYPE m1; findmnt -n -o FSTYPE m2; findmnt -n -o FSTYPE m3
+		mount m1 2>&1 | grep -o 'already mounted'; mount -o remount,rw m1 2>&1 | grep -o 'cannot be changed'
+		umount -a -t fuse.frifs; ls m1 m2 m3 | grep -c README || true`
+	r := command(t, "", "unshare", "-m", "--propagation", "private", "bash", "-c", "set -e; cd \"$0\"; "+script, dir, exe)
+	if r.code == 77 {
+		missing(t, "this machine has no overlay filesystem: %s", r.stderr)
+	}
+	want := "7\n4242\n440\nfuse.frifs\nfuse.frifs\nfuse.frifs\nalready mounted\ncannot be changed\n0\n"
+	if r.code != 0 || r.stdout != want {
+		t.Errorf("exit %d: %q, want %q; %s", r.code, r.stdout, want, r.stderr)
+	}
+}
+
 // TestSystemdUnit has systemd read the unit, and runs its command line as systemd would.
 func TestSystemdUnit(t *testing.T) {
 	unit := read(t, filepath.Join(root, "contrib/systemd/frifs@.service"))
