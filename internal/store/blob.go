@@ -158,6 +158,9 @@ func listPages(ctx context.Context, s remote, dir string) ([]Object, error) {
 			return nil, err
 		}
 		out, token = append(out, page...), next
+		if len(out) > maxNames {
+			return nil, fault.New("store.List", Join(s.URI(), dir), fault.TooLarge, "there are more than %d names in this directory", maxNames)
+		}
 	}
 	if len(out) == 0 && !s.atTop(dir) {
 		return nil, fault.New("store.List", Join(s.URI(), dir), fault.NotFound, "nothing is stored below this name")
@@ -165,6 +168,9 @@ func listPages(ctx context.Context, s remote, dir string) ([]Object, error) {
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out, nil
 }
+
+// maxNames is how many names a listing holds at most: a server that goes on for ever must not take all memory.
+const maxNames = 1 << 19
 
 // pageSize is how many keys one request of a listing asks for: what all clouds give at most.
 const pageSize = 1000
@@ -184,9 +190,12 @@ func (s *Blob) ordered() bool { return !s.bucket.unordered }
 
 // opening implements remote.
 func (s *Blob) opening() int64 {
-	switch d := s.bucket.driver; {
-	case d == nil:
+	d := s.bucket.driver
+	// An answer that does not say which part of the object it is cannot be told from one that was cut short.
+	if _, ok := d.(tailer); ok || d == nil {
 		return 0
+	}
+	switch {
 	case d.suffix():
 		return -BlockSize
 	}

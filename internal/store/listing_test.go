@@ -1,10 +1,13 @@
 package store
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/frifs/frifs/fault"
 )
 
 // TestListSeesAChangingDirectory: a writer that only removes the oldest of two files after it made a new one leaves no
@@ -51,4 +54,17 @@ func TestListSeesAChangingDirectory(t *testing.T) {
 	}
 	close(stop)
 	<-stopped
+}
+
+// endless is a store whose listings go on for ever.
+type endless struct{ *fake }
+
+func (endless) page(context.Context, string, []byte, int) ([]Object, []byte, error) {
+	return make([]Object, 50_000), []byte("more"), nil
+}
+
+func TestEndlessListingEnds(t *testing.T) {
+	if out, err := NewLayer(Config{}).wrap(endless{newFake(nil)}).List(t.Context(), "d"); !fault.Is(err, fault.TooLarge) || out != nil {
+		t.Errorf("%d names, %v, want too_large", len(out), err)
+	}
 }
