@@ -27,11 +27,19 @@ type writer struct {
 
 // did is what the writer answers.
 type did struct {
-	Did     string
-	Version uint64               // the newest
-	Made    map[uint64][2]uint64 // versions that it made: rows, sum of ids
-	Indices int                  // of a dataset that was checked
-	Error   string
+	Did      string
+	Version  uint64                            // the newest
+	Made     map[uint64]madeVersion            // versions that it made
+	Branches map[string]map[uint64]madeVersion // the same of branches, without the rows one by one
+	Indices  int                               // of a dataset that was checked
+	Pages    [2][]uint64                       // values and addresses of a BTREE
+	Error    string
+}
+
+// madeVersion is what official Lance says of a version when it has made it.
+type madeVersion struct {
+	Rows, Sum       uint64   // live rows, and the sum of their ids
+	Addresses, Keys []uint64 // of each row; a key is one row for ever
 }
 
 func startWriter(t testing.TB, table string, args ...string) *writer {

@@ -42,7 +42,7 @@ func diff(t testing.TB, table string, a, b any) (d diffOf) {
 func TestDiffAndVerifyOfOfficialWrites(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "t.lance")
 	w := startWriter(t, table)
-	rows := func(d did, v uint64) uint64 { return d.Made[v][0] }
+	rows := func(d did, v uint64) uint64 { return d.Made[v].Rows }
 	first := w.do("append")
 	at, have := first.Version, rows(first, first.Version)
 	for _, step := range []struct{ do, operation string }{

@@ -204,6 +204,19 @@ func (f *flight[K, V]) forget(match func(K) bool) {
 	}
 }
 
+// forgetValues lets go of values that are at hand.
+func (f *flight[K, V]) forgetValues(match func(V) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for el := f.lru.Back(); el != nil; {
+		prev := el.Prev()
+		if l := el.Value.(*loading[K, V]); settled(l) && l.err == nil && match(l.val) {
+			f.remove(el)
+		}
+		el = prev
+	}
+}
+
 // peek returns a value that is at hand, without loading and without counting as a use.
 func (f *flight[K, V]) peek(key K) (v V, ok bool) {
 	f.mu.Lock()

@@ -148,7 +148,9 @@ func TestABadGaugeCostsNoOther(t *testing.T) {
 	m := makeTable(t)
 	m.version(1, fragments(0))
 	o := m.observed(func(c *Config) {
-		c.Gauges = func() []Gauge { return []Gauge{{"frifs_uptime_seconds", "Another help.", 1}, {"frifs_good", "One that is.", 7}} }
+		c.Gauges = func() []Gauge {
+			return []Gauge{{"frifs_uptime_seconds", "Another help.", 1}, {"frifs_good", "One that is.", 7}}
+		}
 	})
 	got := figuresIn(t, o.tr)
 	if got["frifs_good"] != 7 || got["frifs_table_measured_version"] != 1 {

@@ -28,7 +28,8 @@ type watched[V comparable] struct {
 	find func(ctx context.Context, old V, full bool) (V, error)
 	// change says what is new.
 	change func(old, now V) Change
-	once   bool // the first look is the last one
+	news   func() // told of each change; may be nil
+	once   bool   // the first look is the last one
 
 	mu       sync.Mutex // protects what follows; never held while looking
 	v        V          // zero before the first look that succeeded
@@ -72,6 +73,7 @@ func (t *Tree) watchVersions() *watched[*view] {
 			return t.newView(l), nil
 		},
 		change: func(old, now *view) Change { return changeOf(t.dir(), old, now) },
+		news:   t.forgetGone,
 	}
 }
 
@@ -295,6 +297,9 @@ func (w *watched[V]) run(ctx context.Context, l *probe) {
 			_ = w.t.failed("list", w.name, err)
 		}
 		err = nil
+	}
+	if old != none && v != old && w.news != nil {
+		w.news()
 	}
 	if old != none && v != old && w.t.cfg.OnChange != nil {
 		w.t.cfg.OnChange(w.change(old, v))

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -199,5 +200,46 @@ func TestDetachedVersionsAreTold(t *testing.T) {
 		if !slices.Contains(got, want) {
 			t.Errorf("%v is not told: %v", want, got)
 		}
+	}
+}
+
+// TestNothingOfACleanedUpVersionStaysOpen: what a clean-up removes is not kept on the disk by a cache.
+func TestNothingOfACleanedUpVersionStaysOpen(t *testing.T) {
+	tr, _ := countingTree(t, "legacy/basic", 0)
+	newest := tr.versions.known()
+	files := 0
+	for _, r := range newest.refs {
+		dir := fmt.Sprintf("versions/%d/indices", r.Version)
+		err := fs.WalkDir(FS(tr.Root()), dir, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && strings.Contains(p, "/remapped/") {
+				files++
+				cat(t, tr, p)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func() int { return tr.remaps.stats().Entries + tr.made.stats().Entries }
+	if open() == 0 || files == 0 {
+		t.Fatalf("%d files, %d open", files, open())
+	}
+	l := *newest.listing
+	l.Versions = l.Versions[len(l.Versions)-1:]
+	was := open()
+	tr.versions.freeze(tr.newView(&l))
+	tr.forgetGone()
+	left := 0
+	count := func(h *held) bool {
+		if h.of.gone() {
+			left++
+		}
+		return false
+	}
+	tr.remaps.forgetValues(count)
+	tr.made.forgetValues(count)
+	if left > 0 || open() >= was {
+		t.Errorf("%d files are open after a clean-up, %d of versions that are gone; before it were %d", open(), left, was)
 	}
 }

@@ -25,6 +25,7 @@ const (
 type held struct {
 	content indexfile.Content
 	size    int64
+	of      version
 	holders atomic.Int32
 }
 
@@ -85,7 +86,7 @@ func (f *remapFile) load(ctx context.Context) (*held, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	out := &held{content: c, size: c.Size()}
+	out := &held{content: c, size: c.Size(), of: n}
 	out.holders.Store(1)
 	return out, nil
 }
@@ -216,6 +217,14 @@ func (f *remapFile) made(ctx context.Context, loaded *atomic.Bool) (*held, error
 	}
 	h, _ := t.made.use(f.id)
 	return h, nil
+}
+
+// forgetGone closes the remapped files of versions that are gone, as far as nobody reads them: what a clean-up has removed
+// is not kept on the disk by this process.
+func (s *shared) forgetGone() {
+	gone := func(h *held) bool { return h.of.gone() }
+	s.remaps.forgetValues(gone)
+	s.made.forgetValues(gone)
 }
 
 // forgetRemapped closes the remapped files that nobody reads.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/frifs/frifs/fault"
@@ -140,6 +141,16 @@ func (n version) now() version {
 		return version{t: n.t, v: v, i: i, path: n.path}
 	}
 	return n
+}
+
+// gone reports whether the version is shown no more: cleaned up, or another one has its number.
+func (n version) gone() bool {
+	v := n.t.versions.known()
+	if v == nil || v == n.v || strings.HasPrefix(n.path, "detached/") {
+		return false
+	}
+	i, ok := v.find(n.number())
+	return !ok || !sameRef(v.refs[i], n.v.refs[n.i])
 }
 
 // dirIno is the inode of the version's directory: it stays the same as long as the manifest does. Files in it that look
