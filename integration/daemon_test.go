@@ -363,6 +363,12 @@ func TestInodesStayBounded(t *testing.T) {
 		}
 		return nil
 	})
+	status := read(t, fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid))
+	_, after, _ := strings.Cut(status, "VmRSS:")
+	var kb int
+	if _, err := fmt.Sscan(after, &kb); err != nil || kb > 256<<10 {
+		t.Errorf("%d KiB of memory are in use, %v", kb, err)
+	}
 	if _, err := os.Stat(m.path("versions/1/version.json")); err != nil && !os.IsNotExist(err) && !isErrno(err, syscall.EIO) {
 		t.Errorf("an evicted name: %v", err)
 	}
