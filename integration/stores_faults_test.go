@@ -44,8 +44,10 @@ func badNetwork(seed uint64) proxy.Plan {
 			return proxy.Fault{Reset: true}
 		case k < 17:
 			return proxy.Fault{Cut: true, Bytes: bytes}
-		case k < 20:
+		case k < 19:
 			return proxy.Fault{Shorten: true, Bytes: bytes}
+		case k < 20:
+			return proxy.Fault{Lengthen: true, Bytes: bytes}
 		case k < 22:
 			return proxy.Fault{Stall: time.Minute, Bytes: bytes}
 		case k < 23:

@@ -57,7 +57,13 @@ type walked struct {
 // the table in a content stands for itself.
 func walkAll(t testing.TB, tree *nodes.Tree, uri string) map[string]walked {
 	t.Helper()
-	w := walker{uri: []byte(uri), out: map[string]walked{}, slots: make(chan struct{}, 8)}
+	return walkWhere(t, tree, uri, func(string) bool { return true })
+}
+
+// walkWhere is walkAll for the paths that where is true for.
+func walkWhere(t testing.TB, tree *nodes.Tree, uri string, where func(path string) bool) map[string]walked {
+	t.Helper()
+	w := walker{uri: []byte(uri), where: where, out: map[string]walked{}, slots: make(chan struct{}, 8)}
 	w.dir(t.Context(), "", tree.Root())
 	w.wg.Wait()
 	return w.out
@@ -65,6 +71,7 @@ func walkAll(t testing.TB, tree *nodes.Tree, uri string) map[string]walked {
 
 type walker struct {
 	uri   []byte
+	where func(path string) bool
 	slots chan struct{}
 	wg    sync.WaitGroup
 	mu    sync.Mutex
@@ -87,7 +94,7 @@ func (w *walker) dir(ctx context.Context, path string, d nodes.Dir) {
 	for _, e := range entries {
 		names = append(names, e.Name)
 		at := path + "/" + e.Name
-		if at == "/.frifs" || at == "/dataset.json" {
+		if at == "/.frifs" || at == "/dataset.json" || !w.where(at) {
 			continue
 		}
 		n, err := d.Lookup(ctx, e.Name)

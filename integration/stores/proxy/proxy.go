@@ -21,10 +21,11 @@ type Fault struct {
 	RetryAfter int
 	Reset      bool // the connection is reset instead of an answer
 	// From here on the server's answer comes, but its body ends or halts after Bytes bytes.
-	Bytes   int64
-	Cut     bool          // the connection breaks there
-	Shorten bool          // the answer says that it has no more bytes
-	Stall   time.Duration // nothing comes for so long, then the connection breaks
+	Bytes    int64
+	Cut      bool          // the connection breaks there
+	Shorten  bool          // the answer says that it has no more bytes
+	Lengthen bool          // the answer says that it has Bytes more bytes than it has
+	Stall    time.Duration // nothing comes for so long, then the connection breaks
 }
 
 // Plan says what happens to the n-th request (from 1). It may be called from several goroutines.
@@ -82,6 +83,11 @@ func (p *Proxy) SetPlan(plan Plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.plan, p.n, p.log, p.bytes = plan, 0, nil, 0
+}
+
+// SetPlanAnswer is SetPlan for a plan that only answers in place of the server: with the status, or not if that is 0.
+func (p *Proxy) SetPlanAnswer(status func(r *http.Request) int) {
+	p.SetPlan(func(_ int, r *http.Request) Fault { return Fault{Status: status(r)} })
 }
 
 // Requests lists the requests since the last SetPlan: method, path, query and range.
@@ -176,7 +182,15 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, answer *http.Respon
 	if f.Shorten && answer.ContentLength > f.Bytes {
 		w.Header().Set("Content-Length", strconv.FormatInt(f.Bytes, 10))
 	}
+	if f.Lengthen && answer.ContentLength >= 0 {
+		w.Header().Set("Content-Length", strconv.FormatInt(answer.ContentLength+f.Bytes+1, 10))
+	}
 	w.WriteHeader(answer.StatusCode)
+	if f.Lengthen {
+		n, _ := io.Copy(w, answer.Body)
+		p.passed(n)
+		return errBroken
+	}
 	if !faulty {
 		n, err := io.Copy(w, answer.Body)
 		p.passed(n)
