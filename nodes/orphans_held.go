@@ -76,7 +76,11 @@ func (n version) directories(ctx context.Context) ([]string, error) {
 	add := func(id *uint32, root, plain string) {
 		b, berr := n.t.ds.Base(ctx, l.m, id)
 		if berr != nil {
-			return // outside of what may be read, and so none of our directories
+			// Outside of what may be read, and so none of our directories; unless the base is wrong: then one of ours with the
+			// same name is meant.
+			if b, berr = n.t.ds.Base(ctx, l.m, nil); berr != nil {
+				return
+			}
 		}
 		if !b.DatasetRoot {
 			root = plain
