@@ -151,6 +151,10 @@ func (h *remapHandle) ReadAt(ctx context.Context, p []byte, off int64) (int, err
 		return 0, fault.New("read", h.f.path, fault.Invalid, "negative offset %d", off)
 	}
 	n, err := h.h.content.ReadAt(ctx, p, off)
+	if err == nil && h.f.at.n.gone() {
+		// What is translated may depend on deletion files that went with the version: no bytes rather than others.
+		err = fault.New("read", h.f.path, fault.Stale, "the file is of a version that was cleaned up")
+	}
 	if err != nil {
 		return 0, h.f.at.n.t.failed("read", h.f.path, err)
 	}
