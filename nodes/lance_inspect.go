@@ -43,7 +43,7 @@ func (n version) inspect(ctx context.Context, l *loaded, h *history, e *lanceEnt
 	s := &segment{ix: e.ix}
 	i := &inspection{n: n, l: l, h: h, e: e, seg: e.at.layout(l, s, stored), claimed: l.remapCoverage(h.h)[e.ix.Ordinal].Live}
 	if e.holders && e.ix.Bitmap != nil {
-		if i.resolver, err = e.at.resolver(l, h, s); err != nil {
+		if i.resolver, err = e.at.placer(l, h, s); err != nil {
 			return inspected{err: err}
 		}
 		i.survey = indexfile.NewSurvey(e.ix.Bitmap, h.h.Opaque)

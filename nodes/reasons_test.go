@@ -2,8 +2,10 @@ package nodes
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/frifs/frifs/fri"
@@ -54,5 +56,46 @@ func TestR51UnreadableDeletionsAreNamed(t *testing.T) {
 	}
 	if lines := errorLines(t, tree); !bytes.Contains(lines, []byte("_deletions/12-")) {
 		t.Errorf("errors.jsonl does not name the deletion file:\n%s", lines)
+	}
+}
+
+// TestRemappedFilesNeedNoDeletionFiles: an entry keeps its address whether its row is deleted or not, so the bytes are the
+// same when the deletion files are gone, as they are for a moment while a version is cleaned up.
+func TestRemappedFilesNeedNoDeletionFiles(t *testing.T) {
+	dir := testdata.Copy(t, "tagged/chain")
+	read := func() map[string][]byte {
+		t.Helper()
+		st, err := store.OpenURI(t.Context(), dir, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string][]byte{}
+		tree := openStore(t, st, "tagged/chain", nil)
+		err = fs.WalkDir(FS(tree.Root()), "latest/indices", func(p string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && strings.Contains(p, "/remapped/") {
+				out[p] = readFile(t, mustFile(t, tree, p))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	was := read()
+	if len(was) < 5 {
+		t.Fatalf("only %d remapped files", len(was))
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "_deletions")); err != nil {
+		t.Fatal(err)
+	}
+	for p, b := range read() {
+		if !bytes.Equal(b, was[p]) {
+			t.Errorf("%s has other bytes without the deletion files", p)
+		}
+		delete(was, p)
+	}
+	for p := range was {
+		t.Errorf("%s is gone", p)
 	}
 }

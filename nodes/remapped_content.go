@@ -72,7 +72,7 @@ func (f *remapFile) load(ctx context.Context) (*held, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := f.at.resolver(l, h, s)
+	r, err := f.at.placer(l, h, s)
 	if err != nil {
 		return nil, err
 	}

@@ -152,7 +152,7 @@ func (h *remapHandle) ReadAt(ctx context.Context, p []byte, off int64) (int, err
 	}
 	n, err := h.h.content.ReadAt(ctx, p, off)
 	if err == nil && h.f.at.n.gone() {
-		// What is translated may depend on deletion files that went with the version: no bytes rather than others.
+		// What it is translated by may have gone with the version: no bytes rather than others.
 		err = fault.New("read", h.f.path, fault.Stale, "the file is of a version that was cleaned up")
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/frifs/frifs/internal/dataset"
 	"github.com/frifs/frifs/internal/indexfile"
 	"github.com/frifs/frifs/internal/store"
+	"github.com/frifs/frifs/translate"
 )
 
 // fileNode makes the node of a segment's file at rel below the version, or says why it is impossible.
@@ -183,13 +184,23 @@ func (at segmentAt) layout(l *loaded, s *segment, files []storedFile) *indexfile
 	return indexfile.NewSegment(l.m, s.ix, fs, at.opener(l, s))
 }
 
-// resolver tells where the addresses of the segment are in the version.
+// resolver tells what became of the addresses of the segment in the version.
 func (at segmentAt) resolver(l *loaded, h *history, s *segment) (indexfile.Resolver, error) {
-	tr, err := at.n.translator(l, h)
+	return at.resolverInto(at.n.live(l), l, h, s)
+}
+
+// placer tells where the addresses of the segment are in the version, rows that are deleted there included. An entry of a
+// remapped file keeps its address whether the row is deleted or not, so its bytes do not depend on deletion files: those
+// of a version that is being cleaned up go before its manifest does.
+func (at segmentAt) placer(l *loaded, h *history, s *segment) (indexfile.Resolver, error) {
+	return at.resolverInto(places{at.n.live(l)}, l, h, s)
+}
+
+func (at segmentAt) resolverInto(live translate.Live, l *loaded, h *history, s *segment) (indexfile.Resolver, error) {
+	tr, err := at.n.translatorInto(live, l, h)
 	if err != nil {
 		return nil, err
 	}
-	live := liveFragments{at.n.t.ds, l.m, func(err error) { _ = at.n.t.failed("translate", at.n.path, err) }}
 	r := indexfile.NewResolver(tr, live, l.remapCoverage(h.h)[s.ix.Ordinal].Live)
 	if at.n.t.resolve != nil {
 		r = at.n.t.resolve(r)

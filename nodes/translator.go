@@ -50,8 +50,28 @@ func (v liveFragments) Deletions(ctx context.Context, f fri.FragID) (*roaring.Bi
 	return bm, err
 }
 
+// places is the live state for who asks where rows are, and not which of them are deleted: no deletion file is read, and
+// no answer depends on one.
+type places struct{ liveFragments }
+
+// HasDeletions says no.
+func (places) HasDeletions(fri.FragID) bool { return false }
+
+// Deletions implements translate.Live.
+func (places) Deletions(context.Context, fri.FragID) (*roaring.Bitmap, error) { return nil, nil }
+
+// live is the live state of the version.
+func (n version) live(l *loaded) liveFragments {
+	return liveFragments{n.t.ds, l.m, func(err error) { _ = n.t.failed("translate", n.path, err) }}
+}
+
 // translator makes the translator of the version. Where translation is refused it gives the refusal.
 func (n version) translator(l *loaded, h *history) (*translate.Translator, error) {
+	return n.translatorInto(n.live(l), l, h)
+}
+
+// translatorInto is translator with another live state than that of l.
+func (n version) translatorInto(live translate.Live, l *loaded, h *history) (*translate.Translator, error) {
 	if l.refusal != nil {
 		return nil, l.refusal
 	}
@@ -63,7 +83,7 @@ func (n version) translator(l *loaded, h *history) (*translate.Translator, error
 		}
 		return m, err
 	}
-	return translate.New(h.h, liveFragments{n.t.ds, l.m, note}, maps, translate.Options{}), nil
+	return translate.New(h.h, live, maps, translate.Options{}), nil
 }
 
 // openTranslator makes the translator of the version, with the history that it applies.
