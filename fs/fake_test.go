@@ -153,6 +153,17 @@ const (
 	manySize  = 3000
 )
 
+// countedLink counts how often it is asked where it leads.
+type countedLink struct {
+	*fakeLink
+	reads *atomic.Int64
+}
+
+func (l countedLink) Target(ctx context.Context) (string, error) {
+	l.reads.Add(1)
+	return l.fakeLink.Target(ctx)
+}
+
 // fakeTree builds the tree. Its live file "calls" shows how often the directories were asked.
 func fakeTree() *fakeDir {
 	root := newFakeDir("")

@@ -1,21 +1,9 @@
 package fs
 
 import (
-	"context"
 	"os"
-	"sync/atomic"
 	"testing"
 )
-
-type countedLink struct {
-	*fakeLink
-	reads *atomic.Int64
-}
-
-func (l countedLink) Target(ctx context.Context) (string, error) {
-	l.reads.Add(1)
-	return l.fakeLink.Target(ctx)
-}
 
 // TestLinksAreReadOnce walks a path through a link again and again: the kernel keeps where it leads, which never changes
 // for one inode. (TestInvalidate has a name come to mean another link.)
