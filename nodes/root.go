@@ -149,7 +149,8 @@ written to the dataset. Everything is computed when it is read.
                  history.json   the rewrites
                  status.json    which of them are still needed, by whom, since when
                  transitions/0001/mapping.csv    old row address -> new row address, one line per old row
-                 scan/composed.csv               every old address -> where it is in version N
+                 scan/composed.csv               every address of the fragments that were rewritten ->
+                                                 where it is in version N
                  scan/needed.json                which rewrites the addresses in the index files need
                indices/<name>/  index.json, and per segment (<uuid>/)
                  segment.json   its metadata, and what its files hold
@@ -158,6 +159,9 @@ written to the dataset. Everything is computed when it is read.
                                 version N; a row that is gone has a placeholder, fragment 4294967294
                  scan/addresses.csv              every stored address, and what became of it
                  scan/summary.json               counts of them; whether they need the rewrites
+               remapped.lance/  a whole dataset: version N with the remapped indices and no reuse index;
+                                open it with any Lance, or copy it
+  diff/<A>..<B>/changes.json    what changed from version A to B; not listed, ask for it by name
   .frifs/                       how this mount is doing: status.json, errors.jsonl, metrics; and what no
                                 version names any more: orphans.json
 

@@ -43,7 +43,7 @@ func (f *fence) resolve(p string) (string, error) {
 	}
 	if !Within(f.root, target) {
 		return "", fault.New("store.resolve", p, fault.Denied,
-			"a symbolic link leaves the root %s: links to the outside are not followed unless allowed", f.root)
+			"a symbolic link leaves the root %s: links to the outside are followed with --follow-symlinks only", f.root)
 	}
 	return target, nil
 }
