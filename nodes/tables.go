@@ -51,6 +51,15 @@ func newTableNames(l *dataset.TableList) *tableNames {
 	return out
 }
 
+// NeedTable is the error of what only a table has, for the root of a database: fault.Invalid, with the names of its tables.
+// It is nil for a table.
+func (t *Tree) NeedTable(ctx context.Context) error {
+	if t.db == nil {
+		return nil
+	}
+	return t.needTable(ctx, fault.Invalid, "")
+}
+
 // needTable is the error of what only a table has.
 func (t *Tree) needTable(ctx context.Context, kind fault.Kind, what string) error {
 	const most = 20
@@ -63,7 +72,10 @@ func (t *Tree) needTable(ctx context.Context, kind fault.Kind, what string) erro
 	if n := len(names) - most; n > 0 {
 		list += " and " + strconv.Itoa(n) + " more"
 	}
-	return fault.New("nodes.Table", t.cfg.URI, kind, "%s, and this is a database: name one of its tables, such as %s/%s. There are %s",
+	if what != "" {
+		what += ", and "
+	}
+	return fault.New("nodes.Table", t.cfg.URI, kind, "%sthis is a directory of tables: name one of them, such as %s/%s. There are %s",
 		what, t.cfg.URI, l.Tables[0].Dir, list)
 }
 

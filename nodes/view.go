@@ -140,9 +140,11 @@ func (v *view) span() string {
 // the newest; versions that cannot be read or have no time do not match.
 func (t *Tree) asOf(ctx context.Context, v *view, at time.Time) (int, error) {
 	const batch = 16
+	oldest := "" // in words
 	for hi := len(v.refs); hi > 0; hi -= min(batch, hi) {
 		lo := hi - min(batch, hi)
 		match := make([]bool, hi-lo)
+		times := make([]string, hi-lo)
 		errs := make([]error, hi-lo)
 		var wg sync.WaitGroup
 		for i := lo; i < hi; i++ {
@@ -156,6 +158,9 @@ func (t *Tree) asOf(ctx context.Context, v *view, at time.Time) (int, error) {
 				}
 				ts, ok := m.Timestamp()
 				match[i-lo] = ok && !ts.After(at)
+				if ok {
+					times[i-lo] = ts.UTC().Format(timeLayout)
+				}
 			}()
 		}
 		wg.Wait()
@@ -166,7 +171,10 @@ func (t *Tree) asOf(ctx context.Context, v *view, at time.Time) (int, error) {
 			if match[i-lo] {
 				return i, nil
 			}
+			if times[i-lo] != "" {
+				oldest = "; version " + strconv.FormatUint(v.refs[i].Version, 10) + " is of " + times[i-lo]
+			}
 		}
 	}
-	return 0, fault.New("nodes.New", t.cfg.URI, fault.NotFound, "no version is as old as %s; there are %s", at.UTC().Format(timeLayout), v.span())
+	return 0, fault.New("nodes.New", t.cfg.URI, fault.NotFound, "no version is as old as %s; there are %s%s", at.UTC().Format(timeLayout), v.span(), oldest)
 }

@@ -34,11 +34,13 @@ than its length. A negative offset counts from the end of the file.`,
 			if cmd.Flags().Changed("length") && length < 0 {
 				return usagef("--length: %d is negative", length)
 			}
-			root, done, err := t.open(cmd, args[0])
+			src, err := t.source(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer done()
+			defer src.close()
+			root := src.root
+			src.warnOmissions(cmd.Context(), cmd.ErrOrStderr(), args[1])
 			growPipe(cmd.OutOrStdout())
 			var first error
 			for _, path := range args[1:] {
@@ -61,8 +63,8 @@ than its length. A negative offset counts from the end of the file.`,
 	t.flags(cmd)
 	t.treeFlags(cmd)
 	cmd.Flags().Int64Var(&offset, "offset", 0, "first byte; negative: from the end")
-	cmd.Flags().Int64Var(&length, "length", -1, "number of bytes (default: to the end)")
-	cmd.Flags().Lookup("length").DefValue = "" // -1 means nothing to a reader
+	cmd.Flags().Int64Var(&length, "length", -1, "number of bytes")
+	cmd.Flags().Lookup("length").DefValue = "to the end" // -1 means nothing to a reader
 	return cmd
 }
 

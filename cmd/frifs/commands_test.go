@@ -104,13 +104,17 @@ func TestDatabaseRoot(t *testing.T) {
 	if got := must(t, "tree", db, "tables/basic/versions"); !strings.Contains(got, "manifest.json") {
 		t.Errorf("tree: %q", got)
 	}
-	for _, args := range [][]string{{"history"}, {"status"}, {"versions"}, {"translate"}} {
+	want := "frifs: " + db + ": invalid: this is a directory of tables: name one of them, such as " + filepath.Join(db, "basic.lance") + ". There are basic, chain\n"
+	for _, args := range [][]string{{"history"}, {"status"}, {"versions"}, {"versions", "--format", "json"}, {"translate"}, {"diff"}} {
 		args = append(args, db)
-		if args[0] == "translate" {
+		switch args[0] {
+		case "translate":
 			args = append(args, "0")
+		case "diff":
+			args = append(args, "1", "2")
 		}
-		if r := frifs(t, "", args...); r.code == 0 || !strings.Contains(r.stderr, "There are basic, chain") {
-			t.Errorf("%q: exit %d: %s%s", args, r.code, r.stdout, r.stderr)
+		if r := frifs(t, "", args...); r.code != 2 || r.stderr != want || r.stdout != "" {
+			t.Errorf("%q: exit %d: %s%s; want 2 and %s", args, r.code, r.stdout, r.stderr, want)
 		}
 	}
 	if r := frifs(t, "", "ls", "--tag", "x", db); r.code != 2 || !strings.Contains(r.stderr, "basic.lance") {

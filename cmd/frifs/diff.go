@@ -48,15 +48,11 @@ func newDiffCmd() *cobra.Command {
 			}
 			branch := t.branch
 			t.branch, cmd.Flags().Lookup("branch").Changed = "", false // it would pin the tree to one version
-			s, err := t.source(cmd, args[0])
+			s, err := t.table(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			defer s.close()
-			if s.ds == nil {
-				_, err := nodes.Resolve(cmd.Context(), s.root, "latest") // says which tables there are
-				return err
-			}
 			pair := "diff/" + versionName(branch, args[1]) + ".." + versionName(branch, args[2])
 			d := differ{ctx: cmd.Context(), root: s.root, path: pair + "/changes.json", stderr: cmd.ErrOrStderr()}
 			if format.word == "json" {

@@ -17,13 +17,14 @@ func newHistoryCmd() *cobra.Command {
 		Use:   "history URI",
 		Short: "Show the recorded rewrites of a version",
 		Long: `Shows the fragment reuse index of a version: one line for each recorded rewrite, in the order of
-application. record is the number of the record in the content, as errors and warnings name it. --format json is the file latest/fri/history.json as it is. Errors and warnings of the
-history go to stderr with the table.`,
+application. record is the number of the record in the content, as errors and warnings name it.
+--format json is the file latest/fri/history.json as it is. Errors and warnings of the history go to
+stderr with the table.`,
 		Example: `  frifs history /data/t.lance
   frifs history --version 12 --format json /data/t.lance | jq '.errors'`,
 		Args: args(1, 1, "URI"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
-			s, err := t.source(cmd, args[0])
+			s, err := t.table(cmd, args[0])
 			if err != nil {
 				return err
 			}

@@ -28,15 +28,16 @@ and may go through links. A listing costs no more than the names; -l looks up th
 		Args: args(1, 2, "URI [PATH]"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			root, done, err := t.open(cmd, args[0])
+			s, err := t.source(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer done()
-			path := ""
+			defer s.close()
+			root, path := s.root, ""
 			if len(args) > 1 {
 				path = strings.Trim(args[1], "/")
 			}
+			s.warnOmissions(ctx, cmd.ErrOrStderr(), path)
 			n, err := nodes.Resolve(ctx, root, path)
 			if err != nil {
 				return err

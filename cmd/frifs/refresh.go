@@ -92,7 +92,7 @@ func (r refreshed) String() string {
 	case number(r.Latest) != number(r.Before):
 		return number(r.Latest) + " is the newest; it was " + number(r.Before)
 	case r.Changed:
-		return number(r.Latest) + " is the newest still; older versions changed"
+		return number(r.Latest) + " is the newest still, but the versions have changed: manifests were replaced, or older versions came or went"
 	}
 	return number(r.Latest) + " is the newest; nothing has changed"
 }

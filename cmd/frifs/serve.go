@@ -30,10 +30,11 @@ SIGHUP has it look for new versions at once, and opens the log file anew.
 
 Files have exact sizes, ranges, and an ETag that stays equal over restarts with the same flags as long
 as the bytes do.
-A directory is a page; with ?format=json, or Accept: application/json, a listing as JSON. A path
-through a link to a directory redirects to the real one (curl -L). A reader that asks for a file in
-pieces should use versions/<N>/ rather than latest/, which may come to mean another version between
-two of them, or send If-Range.
+A directory is a page; with ?format=json, or Accept: application/json, a listing as JSON. The
+path of a directory that goes through a link, such as latest/, redirects to the real one (curl -L);
+a file below a link is answered at once, and Content-Location names the real path. A reader that asks
+for a file in pieces should use versions/<N>/ rather than latest/, which may come to mean another
+version between two of them, or send If-Range.
 
 It listens on this machine only. --allow-remote lets it listen elsewhere: then everybody who reaches
 the address can read all files of the tree, with the rights of who serves it. There are no passwords

@@ -19,23 +19,24 @@ func newStatCmd() *cobra.Command {
 		Use:   "stat URI [PATH]",
 		Short: "Show what stat would say of a file of the tree",
 		Long: `Shows type, exact size, mode, time and inode number of a file, directory or link of the tree.
-A link at the end of PATH is shown itself; a tag whose version was cleaned up is said to dangle. For a file that has to be scanned for its size this waits
-up to --op-timeout.`,
+A link at the end of PATH is shown itself; a tag whose version was cleaned up is said to dangle.
+For a file that has to be scanned for its size this waits up to --op-timeout.`,
 		Example: `  frifs stat /data/t.lance latest/fri/transitions/0001/mapping.csv
   frifs stat --format json /data/t.lance latest
   frifs stat /data/t.lance tags/v1`,
 		Args: args(1, 2, "URI [PATH]"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			root, done, err := t.open(cmd, args[0])
+			src, err := t.source(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer done()
-			path := ""
+			defer src.close()
+			root, path := src.root, ""
 			if len(args) > 1 {
 				path = strings.Trim(args[1], "/")
 			}
+			src.warnOmissions(cmd.Context(), cmd.ErrOrStderr(), path)
 			n, err := nodes.ResolveNoFollow(ctx, root, path)
 			if err != nil {
 				return err

@@ -32,7 +32,7 @@ printed on stderr.`,
 		Args: args(1, 1, "URI"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			src, err := t.source(cmd, args[0])
+			src, err := t.table(cmd, args[0])
 			if err != nil {
 				return err
 			}

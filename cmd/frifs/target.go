@@ -42,6 +42,8 @@ type target struct {
 	omitIndex []string
 	stores    storeFlags
 
+	wholeBranch bool // a branch alone pins nothing: all its versions show
+
 	poll     time.Duration           // of mount and serve; 0 = the default
 	onChange func(nodes.Change)      // for those; may be nil
 	settle   func(context.Context)   // waits until what onChange was told shows; may be nil
@@ -209,6 +211,11 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 		return nil, explainURI(ctx, uri, err)
 	}
 	tree, err := nodes.New(ctx, cfg)
+	if err == nil && t.wholeBranch && t.branch != "" && t.tag == "" && t.version.n == nil && t.asof.t.IsZero() {
+		tree.Close()
+		cfg.Branch, cfg.Dataset = "", tree.Dataset()
+		tree, err = nodes.New(ctx, cfg)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -223,13 +230,14 @@ func (t *target) source(cmd *cobra.Command, uri string) (*source, error) {
 
 func (s *source) close() { s.tree.Close() }
 
-// open is source for commands that need only the tree.
-func (t *target) open(cmd *cobra.Command, uri string) (nodes.Dir, func(), error) {
+// table is source for commands about one table: a database, which is a directory of tables, is refused.
+func (t *target) table(cmd *cobra.Command, uri string) (*source, error) {
 	s, err := t.source(cmd, uri)
-	if err != nil {
-		return nil, nil, err
+	if err != nil || s.ds != nil {
+		return s, err
 	}
-	return s.root, s.close, nil
+	defer s.close()
+	return nil, s.tree.NeedTable(cmd.Context())
 }
 
 // translator makes the translator of the version that latest points to.

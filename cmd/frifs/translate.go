@@ -63,7 +63,7 @@ func newTranslateCmd() *cobra.Command {
 				return err
 			}
 			defer closer()
-			s, err := t.source(cmd, args[0])
+			s, err := t.table(cmd, args[0])
 			if err != nil {
 				return err
 			}

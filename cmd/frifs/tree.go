@@ -28,15 +28,16 @@ listings is read.`,
 			if depth < 0 {
 				return usagef("--depth: %d is negative", depth)
 			}
-			root, done, err := t.open(cmd, args[0])
+			src, err := t.source(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer done()
-			path := ""
+			defer src.close()
+			root, path := src.root, ""
 			if len(args) > 1 {
 				path = strings.Trim(args[1], "/")
 			}
+			src.warnOmissions(cmd.Context(), cmd.ErrOrStderr(), path)
 			return drawTree(cmd.Context(), root, path, depth, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}

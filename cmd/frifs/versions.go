@@ -24,18 +24,20 @@ func newVersionsCmd() *cobra.Command {
 		Short: "List the versions: what each did, and which index and FRI entries came and went",
 		Long: `Prints one line for each retained version, the oldest first: time, operation, rows, fragments,
 the index segments and the records of the fragment reuse index that came in and went out, and what
-the version did about remapping. A version that cannot be read has its error in place of all that,
+the version did about remapping. With --branch these are the versions of that branch; any other
+selector leaves one. A version that cannot be read has its error in place of all that,
 and the exit code is 1 then.`,
 		Example: `  frifs versions /data/t.lance
   frifs versions --format csv /data/t.lance | awk -F, '$3 == "Rewrite"'`,
 		Args: args(1, 1, "URI"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
-			root, done, err := t.open(cmd, args[0])
+			t.wholeBranch = true
+			s, err := t.table(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer done()
-			return printVersions(cmd, root, format.word)
+			defer s.close()
+			return printVersions(cmd, s.root, format.word)
 		}),
 	}
 	t.flags(cmd)
@@ -117,7 +119,7 @@ func printVersions(cmd *cobra.Command, root nodes.Dir, format string) error {
 	case "csv":
 		fmt.Fprintln(out, "version,time,operation,rows,fragments,indices_in,indices_out,fri_records_in,fri_records_out,remap,error")
 	case "table":
-		fmt.Fprintf(out, "%-8s %-20s %-22s %12s %9s  %-16s %-8s %s\n", "version", "time", "operation", "rows", "fragments", "remap", "records", "indices")
+		fmt.Fprintf(out, "%-8s %-30s %-22s %12s %9s  %-16s %-8s %s\n", "version", "time", "operation", "rows", "fragments", "remap", "records", "indices")
 	}
 	var first error
 	for i, n := range numbers {
@@ -215,14 +217,22 @@ func (v versionLine) csv() string {
 	return strings.Join(cells, ",") + "\n"
 }
 
+// trimTime drops zeros at the end of a fraction of a second, and nothing else: --asof takes the time as it is printed.
+func trimTime(when string) string {
+	whole, fraction, ok := strings.Cut(strings.TrimSuffix(when, "Z"), ".")
+	if fraction = strings.TrimRight(fraction, "0"); !ok || fraction == "" {
+		if ok {
+			return whole + "Z"
+		}
+		return when
+	}
+	return whole + "." + fraction + "Z"
+}
+
 // line is one line of the table: "+a -b" names what came in and went out.
 func (v versionLine) line() string {
 	if v.Error != nil {
 		return fmt.Sprintf("%-8d %s\n", v.Version, *v.Error)
-	}
-	when := textOr(v.Time, "?")
-	if i := strings.IndexByte(when, '.'); i > 0 {
-		when = when[:i] + "Z"
 	}
 	records := ""
 	if v.RecordsIn != nil && *v.RecordsIn > 0 {
@@ -244,7 +254,7 @@ func (v versionLine) line() string {
 	for _, n := range v.IndicesUp {
 		ix = append(ix, "-"+n)
 	}
-	s := fmt.Sprintf("%-8d %-20s %-22s %12s %9s  %-16s %-8s %s", v.Version, when, textOr(v.Operation, "?"),
+	s := fmt.Sprintf("%-8d %-30s %-22s %12s %9s  %-16s %-8s %s", v.Version, trimTime(textOr(v.Time, "?")), textOr(v.Operation, "?"),
 		number(v.Rows), number(v.Fragments), textOr(v.Remap, "?"), records, strings.Join(ix, " "))
 	return strings.TrimRight(s, " ") + "\n"
 }
