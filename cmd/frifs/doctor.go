@@ -18,28 +18,29 @@ func newDoctorCmd() *cobra.Command {
 		Use:   "doctor [URI]",
 		Short: "Say what this machine lacks to mount, and how to get it",
 		Long: `Looks at what a mount needs on this machine, and, with URI, whether that dataset can be read.
-Exit code 0: mounting should work; 3: something that is needed is missing. Nothing is mounted and
-nothing is changed.`,
+Exit code 0: mounting should work, and the dataset can be read; 3: something that is needed is
+missing, or the dataset or its newest version cannot be read. The last line says which of the two.
+Nothing is mounted and nothing is changed.`,
 		Example: `  frifs doctor
   frifs doctor --cache-dir /var/cache/frifs /data/t.lance`,
 		Args: args(0, 1, "[URI]"),
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
 			cache := checkCacheDir(t.cacheDir)
 			checks := append(fs.Doctor(), cache, checkCrawlers("/etc/updatedb.conf"))
+			var b strings.Builder
+			d := notAsked
 			if len(args) > 0 {
 				t.cacheDir = "" // it has been looked at, and is not to be made
 				if f := cmd.Flags().Lookup("cache-size"); f != nil {
 					f.Changed = false // which needs a directory
 				}
-				checks = append(checks, t.checkDataset(cmd, args[0]))
+				var c fs.Check
+				c, d = t.checkDataset(cmd, args[0])
+				checks = append(checks, c)
 			}
-			var b strings.Builder
 			missing := printChecks(&b, checks)
-			if missing == 0 {
-				b.WriteString("\nMounting should work: frifs mount URI MOUNTPOINT\n")
-			} else {
-				b.WriteString("\nMounting will not work. Without a mount: frifs ls, cat, stat and tree show the same files.\n")
-			}
+			machine := missing == 0 || missing == 1 && d.bad()
+			b.WriteString("\n" + doctorSays(machine, d))
 			if _, err := fmt.Fprint(cmd.OutOrStdout(), b.String()); err != nil {
 				return err
 			}
@@ -52,6 +53,39 @@ nothing is changed.`,
 	t.flags(cmd)
 	t.treeFlags(cmd)
 	return cmd
+}
+
+// readable is how far a dataset can be read.
+type readable int
+
+const (
+	notAsked     readable = iota // no URI was given
+	allReadable                  // down to the newest version
+	newestBroken                 // it opens, but the version that latest means does not
+	unreadable                   // it does not open
+)
+
+// bad reports whether something is wrong with the dataset.
+func (d readable) bad() bool { return d == newestBroken || d == unreadable }
+
+// doctorSays is the verdict on this machine and on the dataset, each by itself.
+func doctorSays(machine bool, d readable) string {
+	const noMount = "Mounting will not work on this machine as it is."
+	const same = " Without a mount: frifs ls, cat, stat and tree show the same files."
+	switch {
+	case machine && d == newestBroken:
+		return "This machine can mount, and a mount of this dataset shows what can be read of it: the version that\n" +
+			"cannot holds an ERROR.json with the reason. The same without a mount: frifs ls, cat, stat and tree.\n"
+	case machine && d == unreadable:
+		return "This machine can mount, but not this dataset: it cannot be opened, with a mount or without.\n"
+	case machine:
+		return "Mounting should work: frifs mount URI MOUNTPOINT\n"
+	case d == newestBroken:
+		return noMount + same + "\nBesides, a version of this dataset cannot be read: ERROR.json in its place says why.\n"
+	case d == unreadable:
+		return noMount + " Besides, this dataset cannot be opened, with a mount or without.\n"
+	}
+	return "Mounting will not work." + same + "\n"
 }
 
 // printChecks writes a line per check, two where something is to be done, and returns how many needed ones failed.

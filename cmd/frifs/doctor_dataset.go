@@ -15,12 +15,12 @@ import (
 
 // checkDataset looks whether the dataset at uri can be read, down to the manifest of its newest version; of a database,
 // whether its tables can be listed.
-func (t *target) checkDataset(cmd *cobra.Command, uri string) fs.Check {
-	c := fs.Check{Name: "dataset", Needed: true}
+func (t *target) checkDataset(cmd *cobra.Command, uri string) (c fs.Check, d readable) {
+	c = fs.Check{Name: "dataset", Needed: true}
 	src, err := t.source(cmd, uri)
 	if err != nil {
 		c.Detail, c.Fix = plain(err), datasetFix(uri, err)
-		return c
+		return c, unreadable
 	}
 	defer src.close()
 	ctx := cmd.Context()
@@ -35,25 +35,32 @@ func (t *target) checkDataset(cmd *cobra.Command, uri string) fs.Check {
 		if err != nil {
 			c.Detail += ": its tables cannot be listed: " + plain(err)
 			c.Fix = datasetFix(uri, err)
-			return c
+			return c, unreadable
 		}
 		c.OK = true
 		c.Detail += " of " + countWord(len(list), "table")
-		return c
+		return c, allReadable
 	}
 	var v struct {
 		Rows *uint64 `json:"rows"`
 	}
 	if err := readJSON(ctx, src.root, "latest/version.json", &v); err != nil {
-		c.Detail += ": the newest version cannot be read: " + plain(err)
-		c.Fix = datasetFix(uri, err)
-		if k := fault.KindOf(err); k == fault.Corrupt || k == fault.Unsupported || k == fault.TooLarge {
-			c.Fix = "an older version may work (--version N); list them with: frifs ls " + uri + " versions"
+		which := "newest"
+		if t.pinned() {
+			which = "selected"
 		}
-		return c
+		c.Detail += ": the " + which + " version cannot be read: " + plain(err)
+		c.Fix = datasetFix(uri, err)
+		switch fault.KindOf(err) {
+		case fault.Corrupt, fault.Unsupported, fault.TooLarge:
+			c.Fix = "an older version may work (--version N); list them with: frifs ls " + uri + " versions"
+		case fault.NotFound:
+			c.Fix = "see what is there with: frifs ls " + uri
+		}
+		return c, newestBroken
 	}
 	c.OK = true
-	return c
+	return c, allReadable
 }
 
 // datasetFix is what to do about a dataset that cannot be read.
@@ -75,7 +82,7 @@ func datasetFix(uri string, err error) string {
 	case fault.Unsupported:
 		return "write s3://, gs://, az://, file:// or a plain path; a newer frifs may know more"
 	}
-	return "see what is there with: frifs ls " + uri
+	return "frifs opens a directory or a prefix with _versions below it, or a directory of such tables"
 }
 
 // checkNewDir finds out whether dir can be written to, or made where it is not there yet; it makes nothing that stays.
