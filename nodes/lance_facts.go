@@ -13,6 +13,10 @@ type lanceFact struct {
 	wrong bool
 }
 
+// IfHNSW begins what holds of vector indices with a graph alone, in version.json and index.json: which kind an index is
+// stands in its files, which those documents do not read; segment.json does.
+const IfHNSW = "if this is an IVF_HNSW index, "
+
 // lanceFacts says what released Lance versions do with the stored files of an index under this version's history
 // (docs/FORMAT.md, "Index details"; tested releases: 4.0.2, 7.1.0, 12.0.0, 14.0.2).
 func lanceFacts(m *dataset.Manifest, h *fri.History, li *logicalIndex) []lanceFact {
@@ -58,7 +62,7 @@ func lanceFacts(m *dataset.Manifest, h *fri.History, li *logicalIndex) []lanceFa
 		}
 	case "VECTOR":
 		if drops {
-			say(true, "if this is an IVF_HNSW index, every query through it fails in Lance 4.0.2 to 14.0.2: rows were dropped, the graph still counts them")
+			say(true, IfHNSW+"every query through it fails in Lance 4.0.2 to 14.0.2: rows were dropped, the graph still counts them")
 		}
 		if !h.Tagged {
 			say(true, "Lance 7.1.0 fails or answers wrongly through every vector index under a pending history, 4.0.2 through IVF_PQ and IVF_RQ; 12.0.0 and 14.0.2 translate")

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +33,7 @@ With a selector only the version that it names is checked.
 
 The exit code is 0 if nothing of the --level was found, 3 if something was, and 1 if there was nothing
 to check. Index files are read whole, and each file of a version is asked for; --quick leaves out both
-and reads metadata only. What is found in versions that follow each other is one line.`
+and reads metadata only (of an index file no more than it takes to tell what kind of index it is). What is found in versions that follow each other is one line.`
 
 func newVerifyCmd() *cobra.Command {
 	var t target
@@ -86,6 +89,7 @@ type verifier struct {
 	report *verifyReport
 	rows   map[string]*rowsRead // of records whose mappings have been read, by id; only touched between versions
 	tree   *nodes.Tree
+	kinds  sync.Map // uuid of a segment of a vector index → what kind it is (string), in all versions
 }
 
 // all checks whatever the root of the tree is.
@@ -245,6 +249,7 @@ func (v *verifier) versions(prefix, dir string, numbers []uint64, names []string
 			f.line = dir
 			if numbers != nil {
 				f.version, f.place = &numbers[i], i
+				f.alike = withoutManifest(f.Message, numbers[i])
 				if rest, ok := strings.CutPrefix(f.Path, c.dir); ok {
 					f.Path = prefix + "versions/*/" + rest
 				}
@@ -261,6 +266,20 @@ func (v *verifier) versions(prefix, dir string, numbers []uint64, names []string
 		v.forget(dir, suspects)
 	}
 	return err
+}
+
+// manifests finds the names of manifests, by either naming scheme.
+var manifests = regexp.MustCompile(`/_versions/[0-9]{1,20}\.manifest`)
+
+// withoutManifest is a message with * for the manifest of the version, so that versions with the same to say say it alike.
+func withoutManifest(message string, version uint64) string {
+	return manifests.ReplaceAllStringFunc(message, func(path string) string {
+		n, err := strconv.ParseUint(strings.TrimSuffix(path[len("/_versions/"):], ".manifest"), 10, 64)
+		if err != nil || n != version && n != math.MaxUint64-version {
+			return path
+		}
+		return "/_versions/*.manifest"
+	})
 }
 
 // forget drops what was found in versions that are retained no more: somebody cleaned up meanwhile, and what is missing

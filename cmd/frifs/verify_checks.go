@@ -81,8 +81,9 @@ func (c *versionCheck) manifest() bool {
 	each1 := func(level, check string) func(*json.Decoder) error {
 		return each(func(text string) { c.add(level, check, "version.json", "%s", text) })
 	}
-	return c.scan("manifest", "version.json", members{
-		"warnings": each1(levelWarning, "manifest"), "advice": each1(levelAdvice, "advice"),
+	var advice []string
+	ok := c.scan("manifest", "version.json", members{
+		"warnings": each1(levelWarning, "manifest"), "advice": each(func(text string) { advice = append(advice, text) }),
 		"translation_refused": func(d *json.Decoder) error {
 			var e *errorDoc
 			err := d.Decode(&e)
@@ -93,6 +94,12 @@ func (c *versionCheck) manifest() bool {
 			return err
 		},
 	})
+	for _, text := range advice {
+		if text = c.knownKind(text); text != "" {
+			c.add(levelAdvice, "advice", "version.json", "%s", text)
+		}
+	}
+	return ok
 }
 
 // transaction checks whether there is a transaction where the manifest names one.

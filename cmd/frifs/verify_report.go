@@ -28,6 +28,7 @@ type finding struct {
 	Record   *int        `json:"record"`   // of the fragment reuse index
 	Message  string      `json:"message"`
 
+	alike   string  // Message without what names the version; "" = the same
 	line    string  // directory of the versions
 	version *uint64 // in which it was found now; nil = it is of none
 	place   int     // of that version among the line's
@@ -41,6 +42,9 @@ type findingKey struct {
 
 func (f *finding) key() findingKey {
 	k := findingKey{f.Level, f.Check, f.Path, f.Message, f.line, 0}
+	if f.alike != "" {
+		k.message = f.alike
+	}
 	if f.Record != nil {
 		k.record = *f.Record
 	}
@@ -89,6 +93,9 @@ func (r *verifyReport) note(f finding) {
 	}
 	if f.version == nil || old.version != nil && *old.version == *f.version {
 		return
+	}
+	if old.Message != f.Message {
+		old.Message = old.alike
 	}
 	if n := len(old.Versions); n > 0 && old.place+1 == f.place {
 		old.Versions[n-1][1] = *f.version
