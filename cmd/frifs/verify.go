@@ -33,7 +33,8 @@ With a selector only the version that it names is checked.
 
 The exit code is 0 if nothing of the --level was found, 3 if something was, and 1 if there was nothing
 to check. Index files are read whole, and each file of a version is asked for; --quick leaves out both
-and reads metadata only (of an index file no more than it takes to tell what kind of index it is). What is found in versions that follow each other is one line.`
+and reads metadata only (of an index file no more than it takes to tell what kind of index it is).
+What is found in versions that follow each other is one line.`
 
 func newVerifyCmd() *cobra.Command {
 	var t target

@@ -94,7 +94,7 @@ func open(ctx context.Context, st store.Store, opt Options, c *cache) (*Dataset,
 	legacy := lerr == nil
 	if err := hasVersions(ctx, st); err != nil {
 		switch {
-		case !fault.Is(err, fault.NotFound):
+		case !fault.Is(err, fault.NotFound), store.NoBucket(err):
 			return nil, fault.Wrap(op, st.URI(), err)
 		case legacy:
 			return nil, fault.New(op, st.URI(), fault.NotFound,

@@ -141,7 +141,8 @@ func (s *Blob) call(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func (s *Blob) fail(ctx, call context.Context, op, name string, err error) error {
-	return failure(ctx, call, op, s.where(name), s.opt.callTimeout(), kindOfBlob(err), brief(err))
+	kind := kindOfBlob(err)
+	return failure(ctx, call, op, s.where(name), s.opt.callTimeout(), kind, explained(err, kind, op == "store.List"))
 }
 
 // List implements Store. Keys are asked for page by page; each page has its own time bound.

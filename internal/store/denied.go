@@ -24,7 +24,7 @@ const maxDenials = 4096
 // hidden turns "denied" into "not found" where listing is denied too: then the answer says nothing else about a name.
 // The directory is asked for once.
 func (d *layered) hidden(ctx context.Context, name string, err error) error {
-	if a, ok := answerIn(err); !fault.Is(err, fault.Denied) || noCredentials(err) || ok && a.status == http.StatusUnauthorized {
+	if a, ok := answerIn(err); !fault.Is(err, fault.Denied) || noCredentials(err) || ok && (a.status == http.StatusUnauthorized || a.unknownUser()) {
 		return err
 	}
 	dir := ""

@@ -72,8 +72,11 @@ func (a answer) retryAfter() time.Duration {
 
 // kind classifies the answer (docs/DESIGN.md, "Errors").
 func (a answer) kind() fault.Kind {
+	if a.unknownUser() {
+		return fault.Denied
+	}
 	switch a.code {
-	case "ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed":
+	case "ExpiredToken", "InvalidToken", "TokenRefreshRequired", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed":
 		return fault.Denied
 	case "RequestTimeout", "SlowDown", "InternalError", "ServerBusy", "OperationTimedOut":
 		return fault.Unavailable
