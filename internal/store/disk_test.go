@@ -65,6 +65,7 @@ func TestDiskBlocksOutliveTheProcess(t *testing.T) {
 			t.Errorf("%s of another store: %d reads in all", name, n)
 		}
 	}
+	waitFor(t, func() bool { return len(files(t, dir)) == 12 }) // before the directory goes
 }
 
 // waitFor polls for what happens in the background.
