@@ -40,6 +40,17 @@ func files(t *testing.T, dir string) []string {
 	return out
 }
 
+// whole is how many blocks below dir are complete: a file that is still written has another name.
+func whole(t *testing.T, dir string) (n int) {
+	t.Helper()
+	for _, p := range files(t, dir) {
+		if !strings.HasPrefix(filepath.Base(p), ".tmp-") {
+			n++
+		}
+	}
+	return n
+}
+
 func TestDiskBlocksOutliveTheProcess(t *testing.T) {
 	dir, want := t.TempDir(), pattern(3*BlockSize+5)
 	f := newFake(map[string]string{"a": want})
@@ -48,7 +59,7 @@ func TestDiskBlocksOutliveTheProcess(t *testing.T) {
 		l := NewLayer(Config{Disk: disk(t, dir, MinDiskCache)})
 		r := open(t, l.wrap(f), "a")
 		reads(t, r, want, 0, len(want))
-		waitFor(t, func() bool { return len(files(t, dir)) == 4 })
+		waitFor(t, func() bool { return whole(t, dir) == 4 })
 		if n := f.count("read"); n != 1 {
 			t.Errorf("process %d: %d reads of the store in all, want 1", i, n)
 		}
@@ -65,7 +76,7 @@ func TestDiskBlocksOutliveTheProcess(t *testing.T) {
 			t.Errorf("%s of another store: %d reads in all", name, n)
 		}
 	}
-	waitFor(t, func() bool { return len(files(t, dir)) == 12 }) // before the directory goes
+	waitFor(t, func() bool { return whole(t, dir) == 12 }) // before the directory goes
 }
 
 // waitFor polls for what happens in the background.
@@ -89,7 +100,7 @@ func TestRecreatedTableNeverServesOldBytes(t *testing.T) {
 		f.set("t.lance/_versions/1.manifest", data, fmt.Sprintf("%q", fmt.Sprint("tag", i)))
 		r := open(t, st, "t.lance/_versions/1.manifest")
 		reads(t, r, data, 0, len(data))
-		waitFor(t, func() bool { return len(files(t, dir)) == 2*(i+1) })
+		waitFor(t, func() bool { return whole(t, dir) == 2*(i+1) })
 		f.set("t.lance/_versions/1.manifest", "other", `"x"`)
 		// What is cached may be served to who opened it then; the rest is gone, and said to be.
 		if _, err := NewLayer(Config{}).wrap(f).reader(r.Stat()).ReadAt(make([]byte, 1), 0); !fault.Is(err, fault.Stale) {
