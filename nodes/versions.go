@@ -27,18 +27,18 @@ func (d *versionsDir) Type() Type { return TypeDir }
 // Volatile implements Dir.
 func (d *versionsDir) Volatile() bool { return true }
 
-func (d *versionsDir) peek() (Attr, bool) {
-	return Attr{Type: TypeDir, Perm: permDir, Mtime: d.mtime, Ino: d.ino}, true
+func (d *versionsDir) attr() Attr {
+	return Attr{Type: TypeDir, Perm: permDir, Mtime: d.mtime, Ino: d.ino}
 }
+
+func (d *versionsDir) peek() (Attr, bool) { return d.attr(), true }
 
 // Attr implements Node: that of the versions as they are known now, since the node may be kept for long.
 func (d *versionsDir) Attr(context.Context) (Attr, error) {
 	if v := d.t.versions.known(); v != nil && v != d.v {
-		a, _ := d.t.versionsDir(v).peek()
-		return a, nil
+		return d.t.versionsDir(v).attr(), nil
 	}
-	a, _ := d.peek()
-	return a, nil
+	return d.attr(), nil
 }
 
 func (d *versionsDir) at(v *view, i int) version {

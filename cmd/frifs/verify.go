@@ -272,7 +272,7 @@ func (v *verifier) versions(prefix, dir string, numbers []uint64, names []string
 // manifests finds the names of manifests, by either naming scheme.
 var manifests = regexp.MustCompile(`/_versions/[0-9]{1,20}\.manifest`)
 
-// withoutManifest is a message with * for the manifest of the version, so that versions with the same to say say it alike.
+// withoutManifest is a message with * in place of the manifest, so that what is the same in several versions reads the same.
 func withoutManifest(message string, version uint64) string {
 	return manifests.ReplaceAllStringFunc(message, func(path string) string {
 		n, err := strconv.ParseUint(strings.TrimSuffix(path[len("/_versions/"):], ".manifest"), 10, 64)

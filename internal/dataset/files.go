@@ -182,7 +182,7 @@ func present(ctx context.Context, l Location, x *Index, unknown bool) (bool, err
 	if fault.Is(err, fault.Denied) {
 		files := x.PB.GetFiles()
 		if len(files) == 0 || innerPath("index file", files[0].GetPath(), "") != nil {
-			return unknown, nil
+			return unknown, nil //nolint:nilerr // what is denied is no failure: nobody can tell
 		}
 		_, err = l.Store.Stat(ctx, store.Join(l.Path, files[0].GetPath()))
 		return err == nil, ignoreAbsent(err)

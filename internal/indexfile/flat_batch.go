@@ -88,7 +88,7 @@ func (t *translated) bytes(ctx context.Context, p []byte, start uint64, off int6
 	return nil
 }
 
-// fill writes the words of the len(p)/8 rows from from on, which lie within the list.
+// fill writes the words of len(p)/8 rows, beginning with row from, which lie within the list.
 func (t *translated) fill(ctx context.Context, from uint64, p []byte) error {
 	for len(p) > 0 {
 		n := copy(p, t.find(from))
@@ -151,7 +151,7 @@ func (t *translated) step(ctx context.Context, from uint64, p []byte) error {
 	return nil
 }
 
-// translate writes the words of the len(p)/8 rows from from on, at most batchRows of them. Addresses in order are read
+// translate writes the words of len(p)/8 rows, beginning with row from, at most batchRows of them. Addresses in order are read
 // and translated in pieces; others all at once, since then many of them fall into the same part of a mapping.
 func (t *translated) translate(ctx context.Context, from uint64, p []byte) error {
 	w, ok := t.pool.Get().(*batchWork)
@@ -179,7 +179,7 @@ func (t *translated) translate(ctx context.Context, from uint64, p []byte) error
 	return nil
 }
 
-// load reads n rows from from on to the end of w.addrs.
+// load reads n rows, beginning with row from, to the end of w.addrs.
 func (t *translated) load(ctx context.Context, w *batchWork, from uint64, n int) error {
 	have := len(w.addrs)
 	w.addrs = slices.Grow(w.addrs, n)[:have+n]

@@ -136,9 +136,8 @@ func (d *DiskCache) load(key string, block, least, most int64) (data []byte, the
 	}
 	defer f.Close()
 	fi, err := f.Stat()
-	if n := int64(-1); err == nil && fi.Mode().IsRegular() {
-		n = fi.Size() - int64(diskHeader)
-		if n >= least && n <= most {
+	if err == nil && fi.Mode().IsRegular() {
+		if n := fi.Size() - int64(diskHeader); n >= least && n <= most {
 			p := make([]byte, int64(diskHeader)+n)
 			if _, err := io.ReadFull(f, p); err == nil && string(p[:len(diskMagic)]) == diskMagic {
 				data = p[diskHeader:]
