@@ -26,7 +26,7 @@ file that has to be scanned for first (translated posting sets, scan/) is waited
 job goes on. A file that fails is named, and the others are copied all the same (exit code 1).
 
 A symbolic link is kept where it leads to something that is exported too; otherwise what it leads to
-is copied in its place. Directories that only answer to names (trace, diff) come out empty.
+is copied in its place. What no listing shows (diff, .frifs/refresh) is not copied.
 
 With --link, files that are the dataset's own, byte for byte, become hard links: at once, and
 without using space; do not write into them. Where the filesystem can share blocks between files,
