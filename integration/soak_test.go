@@ -228,6 +228,16 @@ func (s *soak) errors() (out []errorLine) {
 	return out
 }
 
+// reasonInTime waits for reason: errors.jsonl is a live file, and what the kernel has of it may be two seconds old.
+func (s *soak) reasonInTime(version string) bool {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if s.reason(version) {
+			return true
+		}
+	}
+	return false
+}
+
 // reason reports whether errors.jsonl says that a version was cleaned up.
 func (s *soak) reason(version string) bool {
 	return slices.ContainsFunc(s.errors(), func(rec errorLine) bool {

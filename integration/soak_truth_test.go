@@ -267,7 +267,7 @@ func (s *soak) holdVersion(version string) error {
 		_, err := f.ReadAt(got, 0)
 		switch {
 		case errors.Is(err, syscall.ESTALE):
-			if !s.reason(version) {
+			if !s.reasonInTime(version) {
 				return fmt.Errorf("%s is stale, and errors.jsonl does not say why", f.Name())
 			}
 			s.stale.Add(1)

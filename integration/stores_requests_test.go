@@ -156,8 +156,13 @@ func TestWarmStartAsksAlmostNothing(t *testing.T) {
 				t.Errorf("%d requests for %s with a warm cache", n, part)
 			}
 		}
-		// Listings come in full; of contents there is one byte for each opened file at most.
-		if warmBytes > coldBytes/2 {
+		// Listings come in full; of contents there is one byte for each opened file at most. GCS is asked for attributes
+		// first: these are larger than the small files of this table.
+		most := coldBytes / 2
+		if o.name == "fake-gcs-server" {
+			most = coldBytes * 9 / 10
+		}
+		if warmBytes > most {
 			t.Errorf("%d bytes came with a warm cache, %d without", warmBytes, coldBytes)
 		}
 		t.Logf("cold %v, %d bytes; warm %v, %d bytes", cold, coldBytes, warm, warmBytes)

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/frifs/frifs/fault"
@@ -95,7 +96,7 @@ func (t *Tree) Refresh(ctx context.Context) error {
 // It is not listed, so that nobody who walks the tree sets that off.
 func (t *Tree) refreshFile(ctx context.Context) (Node, error) {
 	const path = ".frifs/refresh"
-	if f := t.watching.answered(nil); f != nil && !t.now().Before(f.mtime) && t.now().Sub(f.mtime) < askShare {
+	if f := t.watching.answered(nil); f != nil && !f.taken.Load() && !t.now().Before(f.mtime) && t.now().Sub(f.mtime) < askShare {
 		return f, nil
 	}
 	before := t.versions.known()
@@ -134,7 +135,7 @@ func (t *Tree) refreshFile(ctx context.Context) (Node, error) {
 	if err != nil {
 		return nil, t.failed("render", path, err)
 	}
-	f := &askedFile{bytesFile{base: base{ino: t.inode(path, string(data)), path: path, mtime: t.now()}, data: data}}
+	f := &askedFile{bytesFile: bytesFile{base: base{ino: t.inode(path, string(data)), path: path, mtime: t.now()}, data: data}}
 	return t.watching.answered(f), nil
 }
 
@@ -149,7 +150,16 @@ func (s *watchings) answered(f *askedFile) *askedFile {
 }
 
 // askedFile is a file whose looking up does something: no answer may be kept.
-type askedFile struct{ bytesFile }
+type askedFile struct {
+	bytesFile
+	taken atomic.Bool // somebody has opened it: whoever asks now is another one
+}
+
+// Open implements File.
+func (f *askedFile) Open(ctx context.Context) (Handle, error) {
+	f.taken.Store(true)
+	return f.bytesFile.Open(ctx)
+}
 
 // Transient implements Transient.
 func (*askedFile) Transient() bool { return true }

@@ -305,6 +305,19 @@ func TestRefreshFile(t *testing.T) {
 	}
 }
 
+// TestAnAnswerIsForOneAsker: who asks just after another has read his answer gets one of his own.
+func TestAnAnswerIsForOneAsker(t *testing.T) {
+	m := makeTable(t)
+	m.version(1, fragments(0))
+	o := m.observed(func(c *Config) { c.Now = time.Now })
+	for v := 1.0; v < 3; v++ {
+		if r := catJSON(t, o.tr, ".frifs/refresh"); r["latest_version"] != v {
+			t.Errorf("latest is %v after a refresh, want %v", r["latest_version"], v)
+		}
+		m.version(uint64(v)+1, fragments(0))
+	}
+}
+
 // TestAskingIsBounded: however many ask, looks that are asked for are a second apart, and each who asks gets one that
 // began after he did.
 func TestAskingIsBounded(t *testing.T) {
