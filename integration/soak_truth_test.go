@@ -272,7 +272,7 @@ func (s *soak) holdVersion(version string) error {
 			}
 			s.stale.Add(1)
 		case err != nil && len(want) > 0:
-			return err
+			return fmt.Errorf("%s: %w", f.Name(), err)
 		case !bytes.Equal(got, want):
 			return fmt.Errorf("%s gives other bytes than it had", f.Name())
 		default:

@@ -62,10 +62,28 @@ func (f *docFile) rendered(ctx context.Context) (*rendered, error) {
 	} else {
 		r, err = f.scanned(ctx)
 	}
+	if err == nil {
+		err = f.sameSize(r)
+	}
 	if err != nil {
 		return nil, f.t.failed("render", f.path, err)
 	}
 	return r, nil
+}
+
+// sameSize fails, once, where a document that is made anew has another size than was told of it: what it tells of may
+// have been cleaned up meanwhile, and who has the file open must not see it shrink. Who looks the name up again gets it.
+func (f *docFile) sameSize(r *rendered) error {
+	told, ok := f.t.sizes.peek(f.ino)
+	switch {
+	case !ok:
+		f.t.sizes.put(f.ino, r.size, 128)
+	case told != r.size:
+		f.t.sizes.forget(func(k uint64) bool { return k == f.ino })
+		return fault.New("render", f.path, fault.Stale,
+			"what this file is made from has changed: it has %d bytes now, and had %d when its size was told", r.size, told)
+	}
+	return nil
 }
 
 // scanned lets a job make the document. The job's result is kept in the cache of documents; where it has left that, the
