@@ -238,10 +238,11 @@ func (s *soak) reasonInTime(version string) bool {
 	return false
 }
 
-// reason reports whether errors.jsonl says that a version was cleaned up.
+// reason reports whether errors.jsonl says of a version that something of it is gone. That the version is, too, a failure
+// does not know where the last look at the versions was less than a second ago.
 func (s *soak) reason(version string) bool {
 	return slices.ContainsFunc(s.errors(), func(rec errorLine) bool {
-		return strings.HasPrefix(rec.Path, version+"/") && strings.Contains(rec.Message, "not retained any more")
+		return strings.HasPrefix(rec.Path, version+"/") && slices.Contains([]string{"stale", "not_found"}, rec.Kind)
 	})
 }
 
