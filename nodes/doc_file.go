@@ -80,8 +80,7 @@ func (f *docFile) sameSize(r *rendered) error {
 		f.t.sizes.put(f.ino, r.size, 128)
 	case told != r.size:
 		f.t.sizes.forget(func(k uint64) bool { return k == f.ino })
-		return fault.New("render", f.path, fault.Stale,
-			"what this file is made from has changed: it has %d bytes now, and had %d when its size was told", r.size, told)
+		return resized("render", f.path, r.size, told)
 	}
 	return nil
 }

@@ -93,6 +93,12 @@ func (t *Tree) cleanedUp(op, path string, err error) error {
 	return fault.New(op, t.path+path, kind, "version %d is not retained any more (cleaned up): %w", n, err)
 }
 
+// resized is the failure of a file at path whose content, made anew, has another size in bytes than was told of it.
+func resized(op, path string, now, told int64) error {
+	return fault.New(op, path, fault.Stale,
+		"what this file is made from has changed: it has %d bytes now, and had %d when its size was told", now, told)
+}
+
 // note is failed with a path from the root of the mount.
 func (t *Tree) note(op, path string, err error) error {
 	var fe *fault.Error

@@ -47,8 +47,7 @@ func (f *mapFile) file(ctx context.Context) (mapcsv.File, error) {
 				return nil, 0, err
 			}
 			if size != a.Size {
-				return nil, 0, fault.New("open", f.path, fault.Stale,
-					"what this file is made from has changed: it has %d bytes now, and had %d when its size was told", size, a.Size)
+				return nil, 0, resized("open", f.path, size, a.Size)
 			}
 		}
 		return m, openedFileCost, nil

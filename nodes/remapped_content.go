@@ -125,8 +125,7 @@ func (f *remapFile) hold(ctx context.Context) (h *held, fresh bool, err error) {
 	} else if told != h.size {
 		h.release()
 		f.untell(ctx)
-		return nil, false, fault.New("open", f.path, fault.Stale,
-			"what this file is made from has changed: it has %d bytes now, and had %d when its size was told", h.size, told)
+		return nil, false, resized("open", f.path, h.size, told)
 	}
 	return h, loaded.Load(), nil
 }
